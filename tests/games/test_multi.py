@@ -1,11 +1,12 @@
-"""Games of several agents: one seat's view, and the table at which every seat is driven."""
+"""Games of several agents: one seat's view, the table of all seats, one player for all seats."""
 
 from __future__ import annotations
 
 import copy
 import json
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -13,11 +14,18 @@ import pytest
 from toy_games import Listener, Meet, Nim
 
 import vlgym
+from vlgym.env.prompts import PromptBuilder
 from vlgym.errors import UserError
+from vlgym.evaluation.plan import plan_ids
+from vlgym.evaluation.run import run_evaluation
 from vlgym.games.multi import Round
 from vlgym.games.table import Table
 from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
+from vlgym.play.rollout import Runner
+from vlgym.play.trajectory import read_header, read_trajectories
+from vlgym.types import Reply, Turn
 
+NIM, MEET = "vlgym/Nim-v0", "vlgym/Meet-v0"
 ONE, TWO = "<action>one</action>", "<action>two</action>"
 
 
@@ -34,7 +42,7 @@ def play_out(env: gymnasium.Env[Any, Any], seed: int, reply: str = ONE) -> list[
 
 
 def test_a_seat_is_an_ordinary_environment_and_the_others_move_between_its_turns() -> None:
-    env = gymnasium.make("vlgym/Nim-v0", seat=1, opponents="random").unwrapped
+    env = gymnasium.make(NIM, seat=1, opponents="random").unwrapped
     assert isinstance(env, Nim)
     _, info = env.reset(seed=3)
     assert info["seat"] == 1
@@ -43,12 +51,9 @@ def test_a_seat_is_an_ordinary_environment_and_the_others_move_between_its_turns
     assert env._table.turns[1] == 1
 
 
-WAYS = [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))]  # noqa: S301 - made here
-
-
-@pytest.mark.parametrize("copied", WAYS, ids=["deep copy", "pickle"])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])  # noqa: S301
 def test_a_copy_of_a_seat_goes_on_as_the_original(copied: Callable[[Any], Any]) -> None:
-    env = gymnasium.make("vlgym/Nim-v0", seat=1, opponents=OraclePolicy())
+    env = gymnasium.make(NIM, seat=1, opponents=OraclePolicy())
     env.reset(seed=5)
     env.step(TWO)
     other = copied(env)
@@ -59,7 +64,7 @@ def test_a_copy_of_a_seat_goes_on_as_the_original(copied: Callable[[Any], Any]) 
 
 @pytest.mark.parametrize("seat", [0, 1])
 def test_the_oracle_beats_random_opponents_and_a_game_is_paid_once(seat: int) -> None:
-    env = vlgym.make("vlgym/Nim-v0", seat=seat)
+    env = vlgym.make(NIM, seat=seat)
     returns = []
     for seed in range(16):
         env.reset(seed=seed)
@@ -71,29 +76,29 @@ def test_the_oracle_beats_random_opponents_and_a_game_is_paid_once(seat: int) ->
 
 
 def test_without_a_seat_each_episode_draws_one_from_its_seed() -> None:
-    env, other = (vlgym.make("vlgym/Nim-v0") for _ in range(2))
+    env, other = (vlgym.make(NIM) for _ in range(2))
     play_out(other, 99)
     games = [play_out(env, seed) for seed in range(8)]
     assert games == [play_out(other, seed) for seed in range(8)]  # seats too, after another history
     assert {game[0][1]["seat"] for game in games} == {0, 1}
 
 
-@pytest.mark.parametrize(
-    ("reply", "said"), [("one", "Your reply had no action. "),
-                        ("<action>six</action>", "The action in your reply is not a legal action. ")],
-)  # fmt: skip
+@pytest.mark.parametrize(("reply", "said"), [
+    ("one", "Your reply had no action. "),
+    ("<action>six</action>", "The action in your reply is not a legal action. "),
+])  # fmt: skip
 def test_a_seat_alone_reads_what_was_wrong_with_its_reply(reply: str, said: str) -> None:
     line = f"{said}End with <action>ACTION</action>."
-    env = vlgym.make("vlgym/Nim-v0", seat=0, opponents=ScriptedPolicy([ONE]), parser="tag")
+    env = vlgym.make(NIM, seat=0, opponents=ScriptedPolicy([ONE]), parser="tag")
     env.reset(seed=3)
     observation, _, _, _, info = env.step(reply)
     assert info["vlgym"]["turn_text"].split("\n")[0] == line == info["vlgym"]["feedback"]
-    table = table_of("vlgym/Nim-v0", 3, parser="tag")
+    table = table_of(NIM, 3, parser="tag")
     table.step({0: reply})
     assert "our reply" not in table.turn_text(1)
     assert table.info(0)["vlgym"]["feedback"] == line
     table.step({1: ONE})
-    other = table_of("vlgym/Nim-v0", 4, parser="tag")
+    other = table_of(NIM, 4, parser="tag")
     other.load(json.loads(json.dumps(table.save())))
     assert table.observe(0)["text"] == other.observe(0)["text"] == observation["text"]
     assert line in json.dumps(table.turn(0).messages, default=lambda image: "")
@@ -102,14 +107,14 @@ def test_a_seat_alone_reads_what_was_wrong_with_its_reply(reply: str, said: str)
 
 
 def test_one_player_for_all_seats_reads_it_at_the_seat_that_failed() -> None:
-    env = vlgym.make("vlgym/Meet-v0", opponents="self")
+    env = vlgym.make(MEET, opponents="self")
     env.reset(seed=1)
     texts = [env.step(reply)[4]["vlgym"]["turn_text"] for reply in ("?", *["<action>stay</action>"] * 3)]
     assert ["Your reply had no action." in text for text in texts] == [False, False, True, False]
 
 
 def test_the_next_game_does_not_depend_on_how_many_replies_were_unreadable() -> None:
-    env, seen = vlgym.make("vlgym/Nim-v0"), []
+    env, seen = vlgym.make(NIM), []
     for reply in (ONE, "?"):
         play_out(env, 5, reply)
         seen.append([env.reset()[0]["text"] for _ in range(4)])
@@ -117,7 +122,7 @@ def test_the_next_game_does_not_depend_on_how_many_replies_were_unreadable() -> 
 
 
 def test_where_it_is_asked_for_the_game_waits_for_a_readable_reply() -> None:
-    env = vlgym.make("vlgym/Nim-v0", seat=0, invalid_action="noop")
+    env = vlgym.make(NIM, seat=0, invalid_action="noop")
     before = env.reset(seed=0)[0]["image"]
     observation, reward, _, _, info = env.step("what?")
     assert (observation["image"] == before).all()
@@ -125,8 +130,8 @@ def test_where_it_is_asked_for_the_game_waits_for_a_readable_reply() -> None:
 
 
 def test_a_game_without_an_idle_action_cannot_be_put_off_and_pays_nothing_for_it() -> None:
-    env, other = (vlgym.make("vlgym/Nim-v0", opponents="random") for _ in range(2))
-    assert (env.invalid_action, vlgym.make("vlgym/Meet-v0").invalid_action) == ("random", "noop")
+    env, other = (vlgym.make(NIM, opponents="random") for _ in range(2))
+    assert (env.invalid_action, vlgym.make(MEET).invalid_action) == ("random", "noop")
     paid = set()
     for seed in range(20):
         *_, (_, _, terminated, _, info) = play_out(env, seed, "what?")
@@ -140,7 +145,7 @@ def test_a_game_without_an_idle_action_cannot_be_put_off_and_pays_nothing_for_it
 
 
 def test_the_idle_action_stands_for_an_unreadable_reply_and_the_game_does_not_wait() -> None:
-    env = vlgym.make("vlgym/Meet-v0", seat=0)
+    env = vlgym.make(MEET, seat=0)
     env.reset(seed=0)
     before = list(env.places)
     _, reward, _, _, info = env.step("what?")
@@ -156,18 +161,18 @@ def test_the_idle_action_stands_for_an_unreadable_reply_and_the_game_does_not_wa
 
 def test_a_policy_holds_a_seat_and_sees_that_seats_prompt_and_history() -> None:
     other = Listener()
-    env = vlgym.make("vlgym/Nim-v0", seat=0, opponents={1: other})
+    env = vlgym.make(NIM, seat=0, opponents={1: other})
     env.reset(seed=1)
     card = env.cards[1]
     env.step(ONE)
     turn = other.heard[0]
     assert f"Your card is {card}." in turn.text
-    assert (turn.legal, turn.env_id) == (("one", "two"), "vlgym/Nim-v0")
+    assert (turn.legal, turn.env_id) == (("one", "two"), NIM)
 
 
 def test_a_state_is_restored_without_asking_the_opponents_again() -> None:
     other = Listener()
-    env = vlgym.make("vlgym/Nim-v0", seat=1, opponents=other)
+    env = vlgym.make(NIM, seat=1, opponents=other)
     env.reset(seed=2)
     env.step(ONE)
     state, pile = json.loads(json.dumps(env.get_state())), env.pile
@@ -194,25 +199,21 @@ WRONG = [
 @pytest.mark.parametrize(("arguments", "message"), WRONG)
 def test_wrong_seats_and_opponents_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as error:
-        vlgym.make("vlgym/Nim-v0", **arguments)
+        vlgym.make(NIM, **arguments)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
 def test_a_game_without_an_oracle_has_no_such_opponent() -> None:
     with pytest.raises(UserError, match="vlgym/Meet-v0 has no such player; it has random"):
-        vlgym.make("vlgym/Meet-v0", opponents="oracle")
-    assert vlgym.make("vlgym/Meet-v0").solve() is None
+        vlgym.make(MEET, opponents="oracle")
 
 
-@pytest.mark.parametrize(
-    ("env_id", "arguments", "message"),
-    [
-        ("vlgym/Walk-v0", {}, r"Walk-v0 is for one agent. Of several: .*vlgym/Meet-v0, .*vlgym/Nim-v0"),
-        ("vlgym/Nim-v0", {"seat": 0}, "seat is for one agent's view"),
-        ("vlgym/Nim-v0", {"invalid_action": "terminate"}, "would end the game for all"),
-    ],
-)
+@pytest.mark.parametrize(("env_id", "arguments", "message"), [
+    ("vlgym/Walk-v0", {}, r"Walk-v0 is for one agent. Of several: .*vlgym/Meet-v0, .*vlgym/Nim-v0"),
+    (NIM, {"seat": 0}, "seat is for one agent's view"),
+    (NIM, {"invalid_action": "terminate"}, "would end the game for all"),
+])  # fmt: skip
 def test_a_table_has_open_seats(env_id: str, arguments: Any, message: str) -> None:
     with pytest.raises(UserError, match=message):
         vlgym.open_table(env_id, **arguments)
@@ -225,7 +226,7 @@ def table_of(env_id: str, seed: int, **kwargs: Any) -> Table:
 
 
 def test_at_a_table_an_unreadable_reply_becomes_a_random_legal_move_and_is_counted() -> None:
-    table = table_of("vlgym/Nim-v0", 4, invalid_penalty=0.25)
+    table = table_of(NIM, 4, invalid_penalty=0.25)
     pile = table.game.pile
     done = table.step({0: "<think>maybe <action>one</action>"})
     assert table.game.pile in (pile - 1, pile - 2)
@@ -243,9 +244,9 @@ def test_gains_before_a_first_move_are_taken_back_if_it_is_a_stand_in(monkeypatc
         return done if done.terminated or mover else Round((0.0, 0.5))
 
     monkeypatch.setattr(Nim, "make_moves", pay_the_other)
-    env = vlgym.make("vlgym/Nim-v0", seat=1, opponents=ScriptedPolicy([ONE]))
+    env = vlgym.make(NIM, seat=1, opponents=ScriptedPolicy([ONE]))
     for seed in range(3):
-        table = table_of("vlgym/Nim-v0", seed)
+        table = table_of(NIM, seed)
         env.reset(seed=seed)
         table.step({0: ONE})
         assert table.returns[1] == 0.5
@@ -258,7 +259,7 @@ def test_gains_before_a_first_move_are_taken_back_if_it_is_a_stand_in(monkeypatc
 
 
 def test_a_gain_that_was_not_paid_wins_no_game_after_a_move_of_its_own() -> None:
-    table = table_of("vlgym/Nim-v0", 0)
+    table = table_of(NIM, 0)
     table.game.won = lambda seat: seat == 0
     table.book(0, 1.0, moved=True, failed=True)
     table.step({0: ONE})
@@ -271,8 +272,8 @@ def test_a_gain_that_was_not_paid_wins_no_game_after_a_move_of_its_own() -> None
 @pytest.mark.parametrize("invalid_action", ["noop", "random", "published"])
 def test_an_argument_for_unreadable_replies_means_the_same_at_a_table(invalid_action: str) -> None:
     policy = ScriptedPolicy(["<action>left</action>"])
-    env = vlgym.make("vlgym/Meet-v0", seat=1, opponents=policy, invalid_action=invalid_action)
-    table = table_of("vlgym/Meet-v0", 3, invalid_action=invalid_action)
+    env = vlgym.make(MEET, seat=1, opponents=policy, invalid_action=invalid_action)
+    table = table_of(MEET, 3, invalid_action=invalid_action)
     seen = play_out(env, 3, "?")
     while not table.over:
         table.step({0: "<action>left</action>", 2: "<action>left</action>"})
@@ -282,7 +283,7 @@ def test_an_argument_for_unreadable_replies_means_the_same_at_a_table(invalid_ac
 
 
 def test_a_table_state_goes_on_as_the_game_would_have() -> None:
-    table, other = table_of("vlgym/Meet-v0", 7), table_of("vlgym/Meet-v0", 8)
+    table, other = table_of(MEET, 7), table_of(MEET, 8)
     table.step({0: "<action>left</action>", 1: "?"})
     other.load(json.loads(json.dumps(table.save())))
     assert [other.info(seat) for seat in range(3)] == [table.info(seat) for seat in range(3)]
@@ -294,7 +295,7 @@ def test_a_table_state_goes_on_as_the_game_would_have() -> None:
 
 
 def test_a_table_is_truncated_when_a_seat_has_spent_its_turns() -> None:
-    table = table_of("vlgym/Meet-v0", 0)
+    table = table_of(MEET, 0)
     for _ in range(8):
         table.step({})
     assert (table.over, table.truncated, table.terminated) == (True, True, False)
@@ -303,7 +304,7 @@ def test_a_table_is_truncated_when_a_seat_has_spent_its_turns() -> None:
 
 
 def test_a_seat_that_does_not_move_can_only_wait_and_does_nothing() -> None:
-    table = table_of("vlgym/Nim-v0", 0)
+    table = table_of(NIM, 0)
     assert table.legal(1) == ["wait"]
     assert "It is not your turn." in table.observe(1)["text"]
     pile = table.game.pile
@@ -316,11 +317,11 @@ def test_the_move_of_another_at_once_is_not_seen_before_one_answers() -> None:
     seen = []
 
     class Looker(RandomPolicy):
-        def reply(self, turns: Any) -> list[Any]:
+        def reply(self, turns: Sequence[Turn]) -> list[Reply]:
             seen.append([list(turn.env.table.game.places) for turn in turns])
             return super().reply(turns)
 
-    env = vlgym.make("vlgym/Meet-v0", seat=0, opponents=Looker())
+    env = vlgym.make(MEET, seat=0, opponents=Looker())
     env.reset(seed=0)
     places = list(env.places)
     env.step("<action>right</action>")
@@ -329,7 +330,7 @@ def test_the_move_of_another_at_once_is_not_seen_before_one_answers() -> None:
 
 
 def test_a_reseeded_game_keeps_its_deal_and_changes_the_random_moves_of_the_others() -> None:
-    env, other = (vlgym.make("vlgym/Nim-v0", seat=0, opponents="random").unwrapped for _ in range(2))
+    env, other = (vlgym.make(NIM, seat=0, opponents="random").unwrapped for _ in range(2))
     env.reset(seed=3)
     state, piles, cards = env.get_state(), [], env.cards
     for seed in (1, 1, 2, 3, 4, 5):
@@ -344,3 +345,78 @@ def test_a_reseeded_game_keeps_its_deal_and_changes_the_random_moves_of_the_othe
         piles.append(env.pile)
     assert piles[0] == piles[1]
     assert len(set(piles)) > 1
+
+
+def say(action: str) -> str:
+    return f"<action>{action}</action>"
+
+
+def begin(places: list[int], **arguments: Any) -> Meet:
+    """Return a meeting that all seats play, with its agents in some cells."""
+    env: Any = vlgym.make(MEET, opponents="self", **arguments)
+    env.reset(seed=1)
+    env.places = places
+    return env
+
+
+def test_seats_answer_in_turn_and_the_last_move_of_a_round_pays_the_mean() -> None:
+    env = begin([0, 1, 2])
+    seats, rewards = [env.seat_now], []
+    for action in ("right", "stay", "left"):
+        assert env.places == [0, 1, 2]  # no seat sees a move of the round that is not over
+        _, reward, terminated, truncated, info = env.step(say(action))
+        seats.append(info["seat"])
+        rewards.append(reward)
+        assert (terminated, truncated) == (False, False)
+    assert (seats, rewards, env.places) == ([0, 1, 2, 0], [0.0, 0.0, 1.0], [1, 1, 1])
+
+
+@pytest.mark.parametrize("invalid_action", ["noop", "random"])
+def test_a_round_with_an_unreadable_reply_pays_no_gain(invalid_action: str) -> None:
+    env = begin([1, 1, 1], invalid_action=invalid_action)
+    env.moves = lambda seat: ["stay"]  # so that the random action is this one, too
+    env.step("?")
+    env.step(say("stay"))
+    assert env.step(say("stay"))[1] == 0.0
+    assert [env.step(say("stay"))[1] for _ in range(3)] == [0.0, 0.0, 1.0]
+
+
+def test_a_state_in_the_middle_of_a_round_is_restored() -> None:
+    env = begin([0, 1, 2])
+    env.reset(seed=4)
+    env.step(say("left"))
+    other = vlgym.make(MEET, opponents="self")
+    other.set_state(json.loads(json.dumps(env.get_state())))
+    for action in ("right", "stay", "left"):
+        mine, its = env.step(say(action)), other.step(say(action))
+        assert (mine[0]["text"], mine[1:]) == (its[0]["text"], its[1:])
+        assert (mine[0]["image"] == its[0]["image"]).all()
+
+
+@pytest.mark.parametrize(("env_id", "arguments", "why"), [
+    (NIM, {}, "its seats play against each other"), (MEET, {"seat": 1}, "leave out seat=1"),
+])  # fmt: skip
+def test_where_one_player_cannot_hold_all_seats_it_is_said(env_id: str, arguments: Any, why: str) -> None:
+    with pytest.raises(UserError, match=f"one player all seats of {env_id}: {why}"):
+        vlgym.make(env_id, opponents="self", **arguments)
+
+
+def test_the_history_of_a_prompt_holds_the_turns_of_its_own_seat_alone() -> None:
+    env, policy = vlgym.make(MEET, opponents="self"), Listener()
+    runner = Runner([env], episodes=1, builder=PromptBuilder(history_turns=2, history_images=3))
+    pictures: dict[int, list[Any]] = {0: [], 1: [], 2: []}
+    while not runner.done:
+        seat = env.seat_now
+        pictures[seat].append(env.image())
+        runner.step(policy)
+        shown = [part["image"] for said in policy.heard[-1].messages for part in said["content"] if "image" in part]
+        expected = pictures[seat][-3:]
+        assert len(shown) == len(expected)
+        assert all((one == other).all() for one, other in zip(shown, expected, strict=True))
+
+
+def test_an_evaluation_records_it_by_name_and_every_seat_replies(tmp_path: Path) -> None:
+    parts = plan_ids([MEET], episodes=2, arguments={"opponents": "self", "max_turns": 2})
+    run_evaluation(parts, RandomPolicy(), tmp_path, num_envs=1)
+    assert read_header(tmp_path)["parts"][MEET]["arguments"]["opponents"] == "self"
+    assert [len(episode) for episode in read_trajectories(tmp_path)] == [3 * 2] * 2

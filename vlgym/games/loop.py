@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
@@ -20,24 +21,15 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(eq=False)
 class RunningGame:
-    """One game that is being played at a table after its reset.
-
-    Attributes:
-        number: of the game; its records' episode.
-        players: by seat.
-        parts: the seats that are recorded, each with the `part` of its records.
-        records: turns of each recorded seat; a turn's reward is its seat's pay until its next turn.
-        error: the exception of the game's own code that ended it.
-        turns, replies: prompts of the policies that move, and their replies, by seat.
-    """
+    """One game that is being played at a table after its reset."""
 
     table: Table
-    number: int
+    number: int  # of the game; its records' episode
     players: Sequence[Player]
-    parts: Mapping[int, str]
-    records: dict[int, list[StepRecord]] = field(default_factory=dict)
-    error: Exception | None = None
-    turns: dict[int, Turn] = field(default_factory=dict)
+    parts: Mapping[int, str]  # of the recorded seats: the `part` of their records
+    records: dict[int, list[StepRecord]] = field(default_factory=dict)  # a turn's reward: until the seat's next one
+    error: Exception | None = None  # of the game's own code, which ended it
+    turns: dict[int, Turn] = field(default_factory=dict)  # of the policies that move now
     replies: dict[int, Reply] = field(default_factory=dict)
 
     def begin_round(self) -> None:
@@ -71,10 +63,7 @@ def play_games(tables: int, begin: Callable[[int], RunningGame | None]) -> Itera
     """Play games at several tables at once; yield each that is over.
 
     A policy with `submit` is asked for each seat apart, and a table goes on as soon as its replies
-    are there. Any other policy gets all its turns at once.
-
-    Args:
-        begin: begins the next game at a table; `None` where no game is left for it.
+    are there. Any other policy gets all its turns at once. `begin` begins a table's next game.
     """
     games = {index: game for index in range(tables) if (game := begin(index)) is not None}
     ready, waiting = list(games.values()), dict[Future[Reply], tuple[RunningGame, int]]()
@@ -124,17 +113,13 @@ def _attempt(game: RunningGame, act: Callable[[], None]) -> None:
 
 
 def ask(turns: Mapping[Key, tuple[Any, Turn]]) -> dict[Key, Reply]:
-    """Return the replies to turns, given by place with their policies.
-
-    A policy gets all its turns in one `reply` call; those with `submit` answer at the same time.
-    """
-    waiting: dict[Key, Future[Reply]] = {}
-    places: dict[int, list[Key]] = {}
+    """Return the replies to turns: those of a policy with `submit` apart, else all in one call."""
+    waiting, places = dict[Key, Future[Reply]](), defaultdict[int, list[Key]](list)
     for place, (policy, turn) in turns.items():
         if hasattr(policy, "submit"):
             waiting[place] = policy.submit(turn)
         else:
-            places.setdefault(id(policy), []).append(place)
+            places[id(policy)].append(place)
 
     # Policies without `submit` answer while the others work.
     replies: dict[Key, Reply] = {}

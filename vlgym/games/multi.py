@@ -1,11 +1,11 @@
-"""MultiVLEnv, the base class of games of several agents, as a `VLEnv` of one seat."""
+"""MultiGame, an author's game of several agents, and MultiVLEnv, one seat of it as a `VLEnv`."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,35 +15,131 @@ from ..errors import UserError, check_choice
 from ..parsers import match_legal
 from ..types import Image, Outcome, Parsed
 from .loop import ask, read_moves
-from .multi_game import PLAYERS as PLAYERS
-from .multi_game import MultiGame
-from .multi_game import Round as Round
 from .table import WAIT, Reading, Table, check_seat, draw_seeds
+from .table import Round as Round
 
+PLAYERS = ("random", "oracle", "search")  # of every game with an oracle
 SELF = "self"  # the value of `opponents` with which one player holds all seats
+
+
+class MultiGame:
+    """The rules of one game, and what each seat sees of it. Seats are numbered from 0.
+
+    Attributes:
+        seats: number of agents: of the class, or set before `super().__init__()`.
+        zero_sum: the rewards of every round add up to 0.
+        symmetric: the rules are the same for every seat; `mirror` is defined.
+        at_once: every seat moves in every round.
+        hidden_information: a seat does not see all; `redeal` is defined.
+        named_players: the game's own players; `ask_player` answers for them.
+    """
+
+    seats: int = 2
+    zero_sum: ClassVar[bool] = False
+    symmetric: ClassVar[bool] = False
+    at_once: ClassVar[bool] = False
+    hidden_information: ClassVar[bool] = False
+    named_players: ClassVar[tuple[str, ...]] = PLAYERS
+
+    def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Begin a game with the values of the declared `reset_options`.
+
+        Keep `rng` for chance during the game; there is no other source of it.
+        """
+        raise TypeError(f"{type(self).__name__} must define deal()")
+
+    def movers(self) -> tuple[int, ...]:
+        """Return the seats that move now, several at once; none when the game is over."""
+        raise TypeError(f"{type(self).__name__} must define movers()")
+
+    def moves(self, seat: int) -> list[str]:
+        """Return the legal actions, at least one, of a seat that moves now, in its words."""
+        raise TypeError(f"{type(self).__name__} must define moves()")
+
+    def make_moves(self, moves: Mapping[int, str]) -> Round:
+        """Execute one legal action of every seat that moves now."""
+        raise TypeError(f"{type(self).__name__} must define make_moves()")
+
+    def draw(self, seat: int) -> Image:
+        """Draw this seat's view: a fresh `[H, W, 3] uint8` array of `self.image_size`."""
+        raise TypeError(f"{type(self).__name__} must define draw()")
+
+    def goal(self, seat: int) -> str:
+        """Return the rules and this seat's goal in words; the same in all of a game."""
+        raise TypeError(f"{type(self).__name__} must define goal()")
+
+    def tell(self, seat: int) -> str:
+        """Return the part of this seat's turn text that the image does not show; may be empty."""
+        return ""
+
+    def describe_view(self, seat: int) -> str:
+        """Return this seat's view in words, as `Game.describe`."""
+        return ""
+
+    def won(self, seat: int) -> bool:
+        """True if this seat has succeeded, by the spec's success rule."""
+        raise TypeError(f"{type(self).__name__} must define won()")
+
+    def idle(self, seat: int) -> str | None:
+        """Return the legal action that does nothing and replaces an unreadable reply, or `None`."""
+        return None
+
+    def advise(self, seat: int) -> str | None:
+        """Return the oracle's action for a seat that moves now; one state has one answer."""
+        return None
+
+    def search(self, seat: int) -> str | None:
+        """Return the action of a player that searches, where that is not the oracle."""
+        return self.advise(seat)
+
+    def ask_player(self, player: str, seat: int) -> str | None:
+        """Return the action of one of `named_players` for a seat that moves; `None`: random.
+
+        A game with further players answers for them and calls this for the others.
+        """
+        if player == "random":
+            return None
+        return self.advise(seat) if player == "oracle" else self.search(seat)
+
+    def explain(self, seat: int, action: str) -> str:
+        """Return the line of thoughts that the oracle writes before its action."""
+        return ""
+
+    def points(self, seat: int) -> float | None:
+        """Return the game's own score of a seat so far, where one exists."""
+        return None
+
+    def details(self, seat: int) -> dict[str, Any]:
+        """Return fresh plain values that are merged into this seat's `info`."""
+        return {}
+
+    def redeal(self, seat: int, rng: np.random.Generator) -> bool:
+        """Change the hidden state into another that fits a seat's view; return true if it changed.
+
+        Only the conformance kit calls it, and plays no further.
+        """
+        raise TypeError(f"{type(self).__name__} declares hidden_information and must define redeal()")
+
+    def mirror(self) -> None:
+        """Put the seats of a game that has just begun in reverse order, for the conformance kit."""
+        raise TypeError(f"{type(self).__name__} declares symmetric and must define mirror()")
 
 
 class MultiVLEnv(MultiGame, VLEnv):
     """One seat's view of a game of an author's `MultiGame`; `opponents` play the others.
 
     No game waits for a readable reply: the game's idle action, else a random legal one, replaces an
-    invalid one. `Table` plays and pays it by the rule of docs/games.md, on every path.
-
-    `info` also holds `seat`, the seat of this episode.
+    invalid one. `Table` plays and pays it by the rule of docs/games.md. `info` also holds `seat`.
 
     Args:
         seat: the seat that this environment plays; `None` draws one for each episode from its seed.
-        opponents: the players of the other seats: `random`, `oracle`, `search` or another one of
-            the game's `named_players`, a policy, or a dict that gives each of the other seats one
-            of these. `self`: each step is the move of the next seat, so one player holds all seats.
-            A round pays the mean of the seats' rewards with its last move; it pays no gain if one
-            of its replies was unreadable.
+        opponents: the other seats' players: one of the game's `named_players` (`random`, `oracle`,
+            `search`), a policy, or a dict that gives each other seat one of these. `self`: one
+            player holds all seats, each step is the move of the next one. A round pays the mean of
+            the seats' rewards with its last move, and no gain if one of its replies was unreadable.
         invalid_action: as of `VLEnv`; by default `noop` (the idle action) where the game has one,
             else `random`. Without an idle action `noop` spends a turn, and the game waits.
         **kwargs: of `VLEnv`.
-
-    Attributes:
-        seat_now: the seat of this episode, or of the next step with `opponents="self"`.
 
     Raises:
         UserError: an argument is out of its range.
@@ -68,9 +164,8 @@ class MultiVLEnv(MultiGame, VLEnv):
         # Past turns are stored for policies; the game's own players need none.
         self._table = Table(self, alone=self._alone)
         self._players = [] if self._alone else self._read_opponents(opponents)
-        policies = {s for s, player in enumerate(self._players) if not isinstance(player, str)}
-        self._table.remembers = policies
-        self.seat_now = self.seat or 0
+        self._table.remembers = {s for s, player in enumerate(self._players) if not isinstance(player, str)}
+        self.seat_now = self.seat or 0  # of this episode, or of the next step with `opponents="self"`
         self._readings: dict[int, Reading] = {}
 
     @property
@@ -105,7 +200,6 @@ class MultiVLEnv(MultiGame, VLEnv):
     # ---- VLEnv's game, for one seat
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Draw the seat, deal, and let the others move until it is this seat's turn."""
         drawn, seeds = draw_seeds(rng, self.seats)
         self.seat_now = drawn if self.seat is None else self.seat
         self._table.seed = self.reset_seed
@@ -151,7 +245,6 @@ class MultiVLEnv(MultiGame, VLEnv):
         return self.goal(self.seat_now)
 
     def state_text(self) -> str:
-        """Return this seat's part of the turn text."""
         return self.tell(self.seat_now)
 
     def legal_actions(self) -> list[str]:
@@ -173,15 +266,14 @@ class MultiVLEnv(MultiGame, VLEnv):
         return self.points(self.seat_now)
 
     def extra_info(self) -> dict[str, Any]:
-        """Return the seat, and the game's details of it."""
         return {**self.details(self.seat_now), "seat": self.seat_now}
 
     def save(self) -> dict[str, Any] | None:
         """Return the moves of all seats: a restore asks no opponent again."""
         if self._start is None:
             return None
-        saved = {"options": copy.deepcopy(self._start["options"]), "seat": self.seat_now}
-        saved["table"] = self._table.save()
+        options = copy.deepcopy(self._start["options"])
+        saved = {"options": options, "seat": self.seat_now, "table": self._table.save()}
         if self._alone:
             readings = self._readings.items()
             saved["held"] = {str(seat): [each.action, each.failure] for seat, each in readings}
@@ -239,8 +331,7 @@ class MultiVLEnv(MultiGame, VLEnv):
         if not isinstance(opponents, Mapping):
             return [self.check_player("opponents", opponents)] * self.seats
         if self.seat is None:
-            choices = f"seat=0 to seat={self.seats - 1}"
-            raise UserError(f"opponents={{...}} names seats, so say which is yours: {choices}.")
+            raise UserError(f"opponents={{...}} names seats, so say which is yours: seat=0 to seat={self.seats - 1}.")
 
         # A dict has one player for each seat but the own one; in JSON its keys are strings.
         players: dict[int, Any] = {}
@@ -248,13 +339,10 @@ class MultiVLEnv(MultiGame, VLEnv):
             number = int(key) if isinstance(key, str) and key.isdigit() else key
             seat = check_seat(self, number, "opponents: seat")
             if seat == self.seat:
-                why = "which is yours; leave it out"
-                raise UserError(f"opponents gives a player to seat {seat}, {why}.")
+                raise UserError(f"opponents gives a player to seat {seat}, which is yours; leave it out.")
             players[seat] = self.check_player(f"opponents[{seat}]", player)
-        missing = [str(seat) for seat in range(self.seats) if seat not in {self.seat, *players}]
-        if missing:
-            seats = ", ".join(missing)
-            raise UserError(f"opponents has no player for seat {seats}; give one, such as 'random'.")
+        if missing := [str(seat) for seat in range(self.seats) if seat not in {self.seat, *players}]:
+            raise UserError(f"opponents has no player for seat {', '.join(missing)}; give one, such as 'random'.")
         return [players.get(seat, "random") for seat in range(self.seats)]
 
     def check_player(self, name: str, player: Any) -> Any:

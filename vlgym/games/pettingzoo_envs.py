@@ -21,14 +21,11 @@ class _View:
 
     def __init__(self, table: Table, render_mode: str | None) -> None:
         if render_mode == "human":
-            other = "Take rgb_array, or watch a game by `vlgym ui`."
-            raise UserError(f"render_mode='human': there is no window. {other}")
+            raise UserError("render_mode='human': there is no window. Take rgb_array, or watch a game by `vlgym ui`.")
         check_choice("render_mode", render_mode, (None, "rgb_array"))
         self.table, self.render_mode, game = table, render_mode, table.game
         together = isinstance(self, ParallelEnv) or game.at_once
-        self.metadata = {
-            "name": game.title, "render_modes": ["rgb_array"], "is_parallelizable": together
-        }  # fmt: skip
+        self.metadata = {"name": game.title, "render_modes": ["rgb_array"], "is_parallelizable": together}
         height, width = game.image_size
         self.state_space = gymnasium.spaces.Box(0, 255, (height, game.seats * width, 3), np.uint8)
 
@@ -52,11 +49,7 @@ class _View:
         return None if self.render_mode is None or not self.agents else self.state()
 
     def state(self) -> Image:
-        """Return the pictures of all seats side by side, `[H, seats x W, 3] uint8`.
-
-        Raises:
-            gymnasium.error.ResetNeeded: no game was begun.
-        """
+        """Return the pictures of all seats side by side, `[H, seats x W, 3] uint8`."""
         if not self.table.begun:
             raise gymnasium.error.ResetNeeded("No game was begun: call reset() first.")
         game = self.table.game
@@ -75,7 +68,6 @@ class ParallelGame(_View, ParallelEnv[str, Observation, str]):
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Observation], Infos]:
-        """Begin a game; return observations and infos by agent."""
         self.table.reset(seed=seed, options=options)
         self.agents = list(self.possible_agents)
         return self._see(self.agents)
@@ -83,12 +75,7 @@ class ParallelGame(_View, ParallelEnv[str, Observation, str]):
     def step(
         self, actions: dict[str, str]
     ) -> tuple[dict[str, Observation], dict[str, float], dict[str, bool], dict[str, bool], Infos]:
-        """Execute the replies of those who move; an agent that gives none has answered unreadably.
-
-        Raises:
-            UserError: an agent is unknown, or a reply is no string.
-            gymnasium.error.ResetNeeded: the game is over.
-        """
+        """Execute the replies of those who move; an agent that gives none has answered unreadably."""
         for agent in actions:
             check_choice("agent", agent, self.possible_agents)
         agents, table = self.agents, self.table
@@ -123,12 +110,7 @@ class AecGame(_View, AECEnv[str, Observation, str]):
         return self.table.observe(self._seats[agent])
 
     def step(self, action: str | None) -> None:
-        """Take the reply of `agent_selection`; of an agent whose game is over it must be `None`.
-
-        Raises:
-            UserError: the reply is no string.
-            gymnasium.error.ResetNeeded: the game is over for all.
-        """
+        """Take the reply of `agent_selection`; of an agent whose game is over it must be `None`."""
         if not self.agents:
             raise gymnasium.error.ResetNeeded("The game is over: call reset() first.")
         agent = self.agent_selection
@@ -136,8 +118,7 @@ class AecGame(_View, AECEnv[str, Observation, str]):
             self._was_dead_step(action)  # type: ignore[arg-type]
             return
         if not isinstance(action, str):
-            kind = f"{type(action).__name__}: {action!r:.80}"
-            raise UserError(f"The reply of {agent} must be a string, not {kind}")
+            raise UserError(f"The reply of {agent} must be a string, not {type(action).__name__}: {action!r:.80}")
 
         # The round is executed with the last reply of those who move at once.
         self._cumulative_rewards[agent] = 0.0

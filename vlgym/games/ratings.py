@@ -1,8 +1,7 @@
 """Ratings of players by the model of Bradley and Terry (1952), a draw being half a win.
 
-A rating is in Elo's units: who is 400 points above another is expected to win ten of eleven games.
-The mean is 0. The prior is one draw of every player against an average one. The intervals are those
-of the posterior, sampled by Metropolis' rule; they have no end where nobody lost or won.
+In Elo's units: 400 points more win ten of eleven games. The mean is 0. The prior is one draw of
+every player against an average one. The intervals are the posterior's, sampled by Metropolis' rule.
 """
 
 from __future__ import annotations
@@ -23,21 +22,15 @@ CHAINS, CHAIN_STEPS, BURN_IN = 200, 60, 20
 
 @dataclass(frozen=True)
 class Rating:
-    """Strength of a player in Elo's units.
-
-    Attributes:
-        low, high: ends of the 95 % interval; infinite where the results do not bound it.
-        points: wins and half the draws, over games.
-        mean_return: of its seats.
-    """
+    """Strength of a player in Elo's units."""
 
     name: str
     rating: float
-    low: float
+    low: float  # end of the 95 % interval; infinite where the results do not bound it
     high: float
     games: int
-    points: float
-    mean_return: float
+    points: float  # wins and half the draws, over games
+    mean_return: float  # of its seats
 
     @property
     def interval(self) -> str:
@@ -61,8 +54,7 @@ def rate(results: Sequence[Result]) -> list[Rating]:
     values = fit(points)
     low, high = np.percentile(sample(points, np.random.default_rng(0)), [2.5, 97.5], axis=0)
     low, high = np.where(points.any(axis=1), low, -np.inf), np.where(points.any(axis=0), high, np.inf)
-    ratings = []
-    columns = (each.tolist() for each in (values, low, high))
+    ratings, columns = [], (each.tolist() for each in (values, low, high))
     for name, value, least, most in zip(names, *columns, strict=True):
         own = [result for result in results if name in result.players]
         gains = float(np.mean([result.points(name) for result in own]))

@@ -31,12 +31,12 @@ def open_table(env_id: str, **kwargs: Any) -> Table:
     (True, 6)
     """
     spec = get_registry().get(env_id)
-    if alone := [name for name in ("seat", "opponents") if name in kwargs]:
-        why = "is for one agent's view, gymnasium.make(...); here every seat is open."
-        raise UserError(f"{env_id}: {alone[0]} {why}")
+    for name in ("seat", "opponents"):
+        if name in kwargs:
+            why = "is for one agent's view, gymnasium.make(...); here every seat is open."
+            raise UserError(f"{env_id}: {name} {why}")
     if kwargs.get("invalid_action") == "terminate":
-        why = "would end the game for all; use noop or random."
-        raise UserError(f"{env_id}: invalid_action='terminate' {why}")
+        raise UserError(f"{env_id}: invalid_action='terminate' would end the game for all; use noop or random.")
 
     # The card does not say which base class a game has.
     game = build(spec, **kwargs)

@@ -32,9 +32,18 @@ from ..env.spaces import ReplySpace, clean_text
 from ..errors import UserError, check_reward
 from ..parsers import list_actions, read_reply, write_reply
 from ..types import Image, Parsed, Turn
-from .multi_game import Round
 
 WAIT = "wait"  # the one legal action of a seat that does not move now, where all must answer
+
+
+@dataclass(frozen=True)
+class Round:
+    """Result of one round: one move of one seat, or one move of each seat that moves at once."""
+
+    rewards: tuple[float, ...]  # of every seat, by its number
+    terminated: bool = False
+    truncated: bool = False  # by a limit of the game; the base class knows the turn limit
+    feedback: str = ""  # one line for `info["vlgym"]["feedback"]`, with nothing that a seat may not know
 
 
 @dataclass(frozen=True)
@@ -59,18 +68,15 @@ class Chair:
 
     @property
     def action_space(self) -> ReplySpace:
-        """Return this seat's action space, which samples replies with a legal action."""
         return self.table.spaces[self.seat]
 
     def legal_actions(self) -> list[str]:
         return self.table.legal(self.seat)
 
     def match_action(self, wanted: str) -> str | None:
-        """Return this seat's legal action that `wanted` means, or `None`."""
         return self.table.game.match_move(wanted, self.seat)
 
     def solve(self) -> str | None:
-        """Return the oracle's reply for this seat, or `None`."""
         return self.table.solve(self.seat)
 
 
@@ -79,8 +85,8 @@ class Table:
 
     Args:
         game: its rules, a `MultiVLEnv` freshly built; the table owns it.
-        alone: one player holds all seats, and pays its penalties itself: a round in which one of
-            its replies has no action pays no seat a gain.
+        alone: one player holds all seats: a round in which one of its replies has no action pays
+            no seat a gain, and `MultiVLEnv` takes the penalties.
 
     Attributes:
         movers: the seats that move now; none when the game is over.
@@ -193,10 +199,8 @@ class Table:
 
     def stand_in(self, seat: int, parsed: Parsed, failure: str) -> Reading:
         """Return the move that stands for a reply: the idle action, or a random one."""
-        idle = self.game.idle(seat)
-        if idle is None or self.game.invalid_action in ("random", "published"):
-            idle = self.draw_move(seat, 1)
-        return Reading(idle, parsed, failure)
+        idle = None if self.game.invalid_action in ("random", "published") else self.game.idle(seat)
+        return Reading(self.draw_move(seat, 1) if idle is None else idle, parsed, failure)
 
     def draw_move(self, seat: int, use: int) -> str:
         """Return a random legal action by the seed at the place `use` of `draw_seeds`."""
@@ -230,19 +234,13 @@ class Table:
         legal = self.legal(seat)
         return legal if legal == [WAIT] or not self.game.notation else []
 
-    def instructions(self, seat: int) -> str:
-        """Return the part of a seat's prompt that appears once."""
-        return self._instructions[seat]
-
     def turn_text(self, seat: int) -> str:
         """Return the text of a seat's current turn."""
         game, legal = self.game, self.legal(seat)
         state = game.tell(seat) + ("It is not your turn. " if legal == [WAIT] else "")
-        hidden = legal and game.notation and legal != [WAIT]
-        actions = [game.notation] if hidden else list_actions(game.parser, legal)
+        actions = list_actions(game.parser, legal) if legal == self.listed(seat) else [game.notation]
         text = game.prompt.write_turn(state=state, actions=actions, turn=self.turns[seat], max_turns=game.max_turns)
-        words = game.add_words(text, partial(game.describe_view, seat), self.failures[seat])
-        return clean_text(words)
+        return clean_text(game.add_words(text, partial(game.describe_view, seat), self.failures[seat]))
 
     def picture(self, seat: int) -> Image:
         """Return a seat's picture, drawn once between two moves; do not write to it."""
@@ -261,8 +259,7 @@ class Table:
         failure = reading and reading.failure
         info = {**self.game.details(seat), "success": self.success[seat], "seat": seat}
         info["invalid_action"] = failure is not None
-        score = self.game.points(seat)
-        if score is not None:
+        if (score := self.game.points(seat)) is not None:
             info["score"] = float(score)
 
         # The same keys as of an environment of one agent.
@@ -427,10 +424,7 @@ def _rebuild(game: Any, alone: bool, attributes: Mapping[str, Any], saved: Mappi
 
 
 def draw_seeds(rng: np.random.Generator, seats: int) -> tuple[int, list[int]]:
-    """Return one agent's seat, and a game's seeds: a reset's seed deals one game on every path.
-
-    The seeds are of the game's chance, of stand-in moves, and of players' random moves.
-    """
+    """Return one agent's seat, and the seeds of chance, of stand-in moves, of players' random moves."""
     return int(rng.integers(seats)), rng.integers(2**62, size=3).tolist()
 
 

@@ -29,26 +29,17 @@ DRAW = 1e-9  # returns that differ by no more are equal
 
 @dataclass(frozen=True)
 class Result:
-    """One game; lists are by seat.
+    """One game; lists are by seat."""
 
-    Attributes:
-        number: of its seed in the split.
-        players: names of the policies.
-        invalid: number of replies that were unreadable or illegal.
-        truncated: true if a limit ended the game.
-        moves: digest of all moves, which is the same for the same game.
-        uncredited: seats that have nothing better than a loss (`Table.credits`).
-    """
-
-    number: int
+    number: int  # of its seed in the split
     seed: int
     players: tuple[str, ...]
     returns: tuple[float, ...]
-    invalid: tuple[int, ...]
+    invalid: tuple[int, ...]  # number of replies that were unreadable or illegal
     turns: int
     truncated: bool
-    moves: str = ""
-    uncredited: tuple[int, ...] = ()
+    moves: str = ""  # digest of all moves
+    uncredited: tuple[int, ...] = ()  # seats that have nothing better than a loss (`Table.credits`)
 
     def points(self, name: str) -> float:
         """Return 1 if a player's seats earned more on average than the others, 1/2 if as much.
@@ -71,8 +62,7 @@ class Result:
 class Tournament:
     """Games of every pair of players, written down as they end.
 
-    In a game of N seats one of a pair holds one seat and the other the rest: each holds each seat
-    once. One player alone holds every seat.
+    One of a pair holds each seat once, the other the rest. One player alone holds every seat.
 
     Args:
         env_id: a game of several agents.
@@ -113,15 +103,9 @@ class Tournament:
         return self.games * len(self.seatings)
 
     def play(self, on_game: Callable[[Result], object] = lambda result: None) -> list[Result]:
-        """Play the games that are left; return all results.
-
-        Twice as many are open as the players answer turns at once (`concurrency`), at least 8: a
-        player with free places then has games to answer, up to the last ones.
-        """
+        """Play the games that are left; return all results."""
         games = [(names, number) for number in range(self.games) for names in self.seatings]
         left = iter([game for game in games if game not in self._done])
-        places = sum(getattr(player, "concurrency", 0) for player in self.players.values())
-        at_once = max(8, 2 * places)
         tables = [self.table]
         seats: dict[RunningGame, tuple[str, ...]] = {}
 
@@ -134,6 +118,10 @@ class Tournament:
             game = self._begin(tables[index], number, names)
             seats[game] = names
             return game
+
+        # Twice as many games are open as the players answer turns at once: no free place waits.
+        places = sum(getattr(player, "concurrency", 0) for player in self.players.values())
+        at_once = max(8, 2 * places)
 
         # A game's records are written before its result: a kill between the two is found at resume.
         writer = TrajectoryWriter(self.out / RECORDS, self._header)
@@ -161,8 +149,9 @@ class Tournament:
     def _open(self, resume: bool) -> list[Result]:
         path = self.out / RESULTS
         if path.exists() and not resume:
-            advice = "Continue it with --resume, or choose another."
-            raise UserError(f"--out {self.out} holds a tournament already. {advice}")
+            raise UserError(
+                f"--out {self.out} holds a tournament already. Continue it with --resume, or choose another."
+            )
         if not path.exists() and any(each.name != LOCK for each in list_folder(self.out)):
             raise UserError(f"--out {self.out} is not empty; choose another folder.")
         self.out.mkdir(parents=True, exist_ok=True)
@@ -224,8 +213,7 @@ class Tournament:
             number, part = seat = (records[0].episode, records[0].part)
             places = [(each.episode, each.part, each.turn) for each in records]
             if seat in lines or places != [(*seat, turn) for turn in range(len(records))]:
-                fault = "is missing or recorded twice"
-                raise TrajectoryError(f"{path}: a turn of game {number}, {part}, {fault}.")
+                raise TrajectoryError(f"{path}: a turn of game {number}, {part}, is missing or recorded twice.")
             begin, lines[seat] = end, data[begin:end]
 
         # As many turns as each result says; moves of the game's own players are not recorded.
@@ -235,8 +223,7 @@ class Tournament:
             turns = sum(lines.get(seat, b"").count(b"\n") for seat in seats)
             own = any(isinstance(self.players[name], str) for name in each.players)
             if not own and turns != each.turns:
-                fault = f"turns of game {each.number}, {each.players}, are missing"
-                raise TrajectoryError(f"{path}: {fault}.")
+                raise TrajectoryError(f"{path}: turns of game {each.number}, {each.players}, are missing.")
             known.update(seats)
         write_whole(path, b"".join(text for seat, text in lines.items() if seat in known))
 
@@ -283,9 +270,8 @@ def read_results(folder: Path) -> list[Result]:
             for line in file:
                 if is_cut(line):
                     break
-                row = unseal(json.loads(line))
-                row["uncredited"] = tuple(row.get("uncredited", ()))
-                for name in ("players", "returns", "invalid"):
+                row = {"uncredited": (), **unseal(json.loads(line))}
+                for name in ("players", "returns", "invalid", "uncredited"):
                     row[name] = tuple(row[name])
                 results.append(Result(**row))
                 check_record_values(vars(results[-1]), Result)

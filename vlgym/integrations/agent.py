@@ -63,8 +63,7 @@ class Task:
     def from_row(cls, row: Mapping[str, Any]) -> Task:
         """Return the task of a row; other columns are not read, and an import string is refused."""
         if not isinstance(arguments := row.get("arguments") or {}, Mapping):
-            why = "which is no mapping of names to values"
-            raise UserError(f"A row says arguments={arguments!r:.80}, {why}.")
+            raise UserError(f"A row says arguments={arguments!r:.80}, which is no mapping of names to values.")
         check_named(arguments, "A row")
         names = [each.name for each in fields(cls)]
         return cls(**{name: row[name] for name in names if row.get(name) is not None})
@@ -72,19 +71,13 @@ class Task:
 
 @dataclass(frozen=True)
 class FinishedEpisode:
-    """A finished episode.
-
-    Attributes:
-        turns: a record of each turn, as an evaluation writes it.
-        messages: the last prompt and its reply, in the form of chat completions.
-        info: `env_id`, `split`, `seed`, `invalid` (share of unreadable replies), `score`.
-    """
+    """A finished episode."""
 
     reward: float
     success: bool
-    turns: tuple[StepRecord, ...]
-    messages: list[dict[str, Any]]
-    info: dict[str, Any]
+    turns: tuple[StepRecord, ...]  # as an evaluation writes them
+    messages: list[dict[str, Any]]  # the last prompt and its reply, in the form of chat completions
+    info: dict[str, Any]  # `env_id`, `split`, `seed`, `invalid` (share of unreadable replies), `score`
 
 
 def tasks(

@@ -33,23 +33,20 @@ SEES, ARRIVES, CANNOT_TELL, BLIND = "sees", "pictures arrive", "cannot tell", "b
 
 CONFIDENCE = 0.99  # of a verdict's interval: a blind policy sees in at most 0.5 % of runs
 
+# Least mean size of a gap in nats, and in mean differences of two equal scorings (dropout).
 SMALLEST_GAP, LEAST_RATIO = 0.05, 3
-"""Least mean size of a gap in nats, and in mean differences of two equal scorings (dropout)."""
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """Answers of a policy to one canary.
+    """Answers of a policy to one canary, with the exact interval of the share of right ones.
 
-    Attributes:
-        chance: probability of a right answer without its picture.
-        low, high: exact interval of the share of right answers, at `CONFIDENCE`.
-        verdict: `sees`: the interval lies above chance; `blind`: it holds chance, and ends less
-            than halfway from chance to 1; else, or if most are unreadable, `cannot tell`.
+    It `sees` if the interval lies above chance; it is `blind` if the interval holds chance and ends
+    less than halfway from chance to 1; else, or if most are unreadable, the verdict is `cannot tell`.
     """
 
     env_id: str
-    chance: float
+    chance: float  # probability of a right answer without the picture
     right: int
     episodes: int
     unreadable: int
@@ -64,11 +61,7 @@ class Sampled:
 def sample_canaries(
     policy: Policy, episodes: int = 20, env_ids: Sequence[str] = CANARIES, split: str = "test"
 ) -> list[Sampled]:
-    """Let a policy play canaries as `vlgym eval` plays them, and judge its answers.
-
-    Raises:
-        UserError: an id is no canary or not installed.
-    """
+    """Let a policy play canaries as `vlgym eval` plays them, and judge its answers."""
     check_number("episodes", episodes, 1)
     chances = {env_id: find_chance(env_id) for env_id in env_ids}
     lasts: dict[str, list[StepRecord]] = {env_id: [] for env_id in chances}
@@ -76,7 +69,7 @@ def sample_canaries(
     Player(jobs, policy, on_episode=lambda episode: lasts[episode[-1].env_id].append(episode[-1])).play()
     judged = []
     for env_id, turns in lasts.items():
-        right, unreadable = (sum(turn.success for turn in turns), sum(turn.invalid for turn in turns))
+        right, unreadable = sum(turn.success for turn in turns), sum(turn.invalid for turn in turns)
         judged.append(judge_canary(env_id, chances[env_id], right, len(turns), unreadable))
     return judged
 
@@ -96,11 +89,7 @@ def judge_canary(env_id: str, chance: float, right: int, episodes: int, unreadab
 
 
 def find_chance(env_id: str) -> float:
-    """Return the probability of a right answer without the picture.
-
-    Raises:
-        UserError: the id is no canary.
-    """
+    """Return the probability of a right answer without the picture; another id is a `UserError`."""
     env: Any = make(env_id)
     try:
         if not all(hasattr(env, name) for name in ("answers", "asked", "pictures")):
@@ -112,18 +101,12 @@ def find_chance(env_id: str) -> float:
 
 @dataclass(frozen=True)
 class CanaryItem:
-    """The last turn of a canary episode.
-
-    Attributes:
-        messages: the prompt in neutral form (`vlgym.types.Message`), with every picture of the
-            episode that the card's history holds; `vlgym.endpoint.messages.encode_messages`.
-        answer: the right reply, in the form that the prompt asks for.
-    """
+    """The last turn of a canary episode."""
 
     env_id: str
     seed: int
-    messages: list[Message]
-    answer: str
+    messages: list[Message]  # the prompt in neutral form, with the pictures that the card's history holds
+    answer: str  # the right reply, in the form that the prompt asks for
 
 
 def canary_batch(n: int, seed: int = 0, *, env_ids: Sequence[str] = CANARIES, split: str = "val") -> list[CanaryItem]:
@@ -149,23 +132,20 @@ def canary_batch(n: int, seed: int = 0, *, env_ids: Sequence[str] = CANARIES, sp
     return items
 
 
+# A trainer's score: prompts and replies -> each reply's log-probability in nats.
 LogProb = Callable[[list[list[Message]], list[str]], Sequence[float]]
-"""A trainer's score: prompts and replies -> each reply's log-probability in nats."""
 
 
 @dataclass(frozen=True)
 class SightGap:
-    """Effect of the pictures on the log-probability of the right answer.
+    """Effect of the pictures on the log-probability of the right answer, in nats.
 
-    Attributes:
-        mean: mean of the gaps logp(answer | pictures) - logp(answer | grey pictures), in nats.
-        low, high: the mean's 95 % Student interval.
-        verdict: `blind`: the gaps' mean size is below `SMALLEST_GAP`; `pictures arrive`: it is at
-            least `LEAST_RATIO` times the mean difference of two equal scorings; else `cannot tell`.
+    The verdict is `blind` if the gaps' mean size is below `SMALLEST_GAP`; `pictures arrive` if it is
+    at least `LEAST_RATIO` times the mean difference of two equal scorings; else `cannot tell`.
     """
 
-    mean: float
-    low: float
+    mean: float  # of the gaps logp(answer | pictures) - logp(answer | grey pictures)
+    low: float  # end of the mean's 95 % Student interval
     high: float
     verdict: str
     n: int

@@ -47,13 +47,6 @@ class CanaryServer:
         port: 0 takes a free one.
         on_request: called with the number of a request and its problem, empty where there is none.
 
-    Attributes:
-        url: address for an OpenAI client.
-        problems: one line for each request that is not in order.
-        requests: number of requests with a canary's text so far.
-        others: number of chat requests without one, such as those that test a connection.
-        finished: id -> number of episodes whose last turn arrived in order.
-
     Raises:
         UserError: an argument is out of range, or the port is in use.
     """
@@ -67,8 +60,8 @@ class CanaryServer:
         check_number("--listen", port, 0, 65535)
 
         # All episodes are drawn before the first request.
-        self.problems: list[str] = []
-        self.requests = self.others = 0
+        self.problems: list[str] = []  # a line for each request that is not in order
+        self.requests = self.others = 0  # with a canary's text, and chat requests without one
         self._finished: dict[str, set[int]] = {env_id: set() for env_id in env_ids}
         self._on_request, self._lock = on_request, threading.Lock()
         self._places: dict[str, tuple[Episode, int]] = {}  # by a picture's hash: its episode and turn
@@ -94,6 +87,7 @@ class CanaryServer:
 
     @property
     def finished(self) -> dict[str, int]:
+        """Number of each canary's episodes whose last turn arrived in order."""
         return {env_id: len(numbers) for env_id, numbers in self._finished.items()}
 
     @property
@@ -137,8 +131,7 @@ class CanaryServer:
             for number, image in zip(numbers, pictures, strict=True)
         )
         wanted = ", ".join(str(number) for number in due if number > 0)
-        problem = f"{episode[0]}, turn {turn}: pictures due {wanted}; arrived {arrived}"
-        return self._note(problem, action)
+        return self._note(f"{episode[0]}, turn {turn}: pictures due {wanted}; arrived {arrived}", action)
 
     def _note(self, problem: str, action: str) -> str:
         with self._lock:

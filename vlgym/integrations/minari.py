@@ -11,11 +11,13 @@ import copy
 import os
 import warnings
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 
+from ..env import VLEnv
 from ..errors import TrajectoryError
 from ..parsers import check_named
 from ..play.replay import replay
@@ -33,10 +35,7 @@ def write_minari(episodes: Iterable[StoredEpisode], out: Path) -> int:
     """Write the episodes of one environment as the Minari data set `DATA_SET` below `out`.
 
     Load it with `MINARI_DATASETS_PATH=OUT` and `minari.load_dataset("vlgym/records-v0")`. Actions
-    are the replies.
-
-    Returns:
-        the number of turns.
+    are the replies. Returns the number of turns.
 
     Raises:
         TrajectoryError: the records are of several environments.
@@ -45,72 +44,58 @@ def write_minari(episodes: Iterable[StoredEpisode], out: Path) -> int:
         NotInstalledError: `minari` is missing.
     """
     minari = need("minari")
-    sink: _Sink | None = None
-    turns = 0
+    rows = iter(episodes)
+    if (first := next(rows, None)) is None:
+        return 0
+
+    # The first episode's environment is that of all.
+    source = env_id, arguments = _describe(first[0], first[1][0])
+    env, dataset, count, turns = make(env_id, **arguments), None, 0, 0
+    rows = chain([first], rows)
     try:
-        for folder, episode in episodes:
-            # The first episode's environment is that of all.
-            source = _describe(folder, episode[0])
-            if sink is None:
-                sink = _Sink(minari, *source, out)
-            if source != sink.source:
-                raise TrajectoryError(
-                    f"{folder} holds episodes of {source[0]} and of {sink.source[0]}, or with other "
-                    "arguments; a Minari data set has one environment: export each folder by itself."
-                )
-            sink.add(episode)
-            turns += len(episode)
-        if sink is not None:
-            sink.write()
+        while batch := list(islice(rows, CHUNK)):
+            for folder, episode in batch:
+                if (other := _describe(folder, episode[0])) != source:
+                    raise TrajectoryError(
+                        f"{folder} holds episodes of {other[0]} and of {env_id}, or with other "
+                        "arguments; a Minari data set has one environment: export each folder by itself."
+                    )
+            buffers = [_play(minari, env, count + index, episode) for index, (_, episode) in enumerate(batch)]
+            if dataset is None:
+                dataset = _create(minari, env, source, buffers, out)
+            else:
+                dataset.update_dataset_from_buffer(buffers)
+            count += len(batch)
+            turns += sum(len(episode) for _, episode in batch)
     finally:
-        if sink is not None:
-            sink.env.close()
+        env.close()
     return turns
 
 
-class _Sink:
-    """Plays episodes again and writes them, `CHUNK` at a time."""
+def _play(minari: Any, env: VLEnv, number: int, episode: list[StepRecord]) -> Any:
+    """Play an episode again; return its buffer."""
+    images, texts = replay(env, episode)
+    return minari.data_collector.EpisodeBuffer(
+        id=number, seed=episode[0].seed, observations={"image": images, "text": texts},
+        actions=[encodable(record.reply) for record in episode],
+        rewards=[record.reward for record in episode],
+        terminations=[record.terminated for record in episode],
+        truncations=[record.truncated for record in episode],
+        infos={"success": [False, *(record.success for record in episode)]},
+    )  # fmt: skip
 
-    def __init__(self, minari: Any, env_id: str, arguments: dict[str, Any], out: Path) -> None:
-        self.minari, self.source, self.out = minari, (env_id, arguments), out
-        self.env = make(env_id, **arguments)
-        self.dataset: Any = None
-        self.buffers: list[Any] = []
-        self.count = 0
 
-    def add(self, episode: list[StepRecord]) -> None:
-        images, texts = replay(self.env, episode)
-        buffer = self.minari.data_collector.EpisodeBuffer(
-            id=self.count, seed=episode[0].seed, observations={"image": images, "text": texts},
-            actions=[encodable(record.reply) for record in episode],
-            rewards=[record.reward for record in episode],
-            terminations=[record.terminated for record in episode],
-            truncations=[record.truncated for record in episode],
-            infos={"success": [False, *(record.success for record in episode)]},
+def _create(minari: Any, env: VLEnv, source: tuple[str, dict[str, Any]], buffers: list[Any], out: Path) -> Any:
+    env_id, arguments = source
+    spec = copy.deepcopy(gymnasium.spec(env_id))
+    spec.kwargs.update(arguments)
+    with _data_sets_in(out), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # about authors, who are not known here
+        return minari.create_dataset_from_buffers(
+            DATA_SET, buffers, env=spec, observation_space=env.observation_space,
+            action_space=env.action_space, description=f"Recorded episodes of {env_id}",
+            data_format="arrow", jpeg_encoding=False,
         )  # fmt: skip
-        self.buffers.append(buffer)
-        self.count += 1
-        if len(self.buffers) >= CHUNK:
-            self.write()
-
-    def write(self) -> None:
-        if self.dataset is None:
-            self.dataset = self._create()
-        elif self.buffers:
-            self.dataset.update_dataset_from_buffer(self.buffers)
-        self.buffers = []
-
-    def _create(self) -> Any:
-        env_id, arguments = self.source
-        spec = copy.deepcopy(gymnasium.spec(env_id))
-        spec.kwargs.update(arguments)
-        with _data_sets_in(self.out), warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # about authors, who are not known here
-            return self.minari.create_dataset_from_buffers(
-                DATA_SET, self.buffers, env=spec, observation_space=self.env.observation_space,
-                action_space=self.env.action_space, description=f"Recorded episodes of {env_id}",
-                data_format="arrow", jpeg_encoding=False,
-            )  # fmt: skip
 
 
 @contextlib.contextmanager

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import base64
 import hmac
-import io
 import re
 import secrets
 import socket
@@ -30,7 +29,6 @@ from fastapi.exceptions import RequestValidationError
 from openenv.core.env_server.http_server import create_fastapi_app
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, ConcurrencyConfig, EnvironmentMetadata, Observation, State
-from PIL import Image as PILImage
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -42,6 +40,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from ..env.arguments import to_plain
+from ..env.rendering import encode_png
 from ..env_groups import EnvGroup, open_group
 from ..env_groups.served import HIGHEST_SEED
 from ..env_groups.tcp import is_loopback
@@ -79,11 +78,7 @@ class WorkerPool:
         self._lock = threading.Lock()
 
     def take(self) -> EnvGroup:
-        """Return a worker.
-
-        Raises:
-            UserError: all are taken.
-        """
+        """Return a worker; raise a `UserError` if all are taken."""
         with self._lock:
             if self.taken >= self.most:
                 raise UserError(f"All {self.most} sessions of this server are taken.")
@@ -125,8 +120,7 @@ class Session(Environment[ReplyAction, PictureObservation, State]):
         """Begin the episode of a seed, or of one that is drawn."""
         self._check_open()
         if options:
-            names = ", ".join(options)
-            raise UserError(f"A reset takes seed and episode_id, not {names}; leave that out.")
+            raise UserError(f"A reset takes seed and episode_id, not {', '.join(options)}; leave that out.")
         if self._env is None:
             self._worker = self._pool.take()
             self._env = self._worker.make(self._env_id)
@@ -159,7 +153,6 @@ class Session(Environment[ReplyAction, PictureObservation, State]):
         return EnvironmentMetadata(name=spec.id, description=spec.summary)
 
     def close(self) -> None:
-        """Give the worker back."""
         self._over, worker, env = True, self._worker, self._env
         self._worker = self._env = None
         if worker is None:
@@ -176,9 +169,7 @@ class Session(Environment[ReplyAction, PictureObservation, State]):
 
 
 def _show(observation: dict[str, Any], info: dict[str, Any], **more: Any) -> PictureObservation:
-    file = io.BytesIO()
-    PILImage.fromarray(observation["image"]).save(file, "PNG", compress_level=1)
-    picture = base64.b64encode(file.getvalue()).decode("ascii")
+    picture = base64.b64encode(encode_png(observation["image"])).decode("ascii")
     return PictureObservation(image=picture, text=observation["text"], info=to_plain(info), **more)
 
 
@@ -198,7 +189,6 @@ class OpenEnvGuard:
         self._app, self._token, self._ids = app, token, tuple(env_ids)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request or pass it on."""
         refusal = None
         if scope["type"] != "lifespan":
             refusal = self._refuse(Headers(scope=scope), scope["path"])
@@ -228,7 +218,6 @@ class OpenEnvGuard:
             await answer(scope, receive, send)
 
     def _refuse(self, headers: Headers, path: str) -> tuple[int, str] | None:
-        """Return the status and a line, or `None`."""
         host, origin = headers.get("host", ""), headers.get("origin")
         if self._token is not None:
             authorization = headers.get("authorization", "").encode("utf-8", "replace")
@@ -241,17 +230,15 @@ class OpenEnvGuard:
         # Several environments have no common root.
         match = _ID.match(path)
         if (match and match[1] not in self._ids) or (not match and len(self._ids) > 1):
-            ids = ", ".join(f"/{env_id}" for env_id in self._ids)
-            return 404, f"No environment is here; there are {ids}."
+            return 404, f"No environment is here; there are {', '.join(f'/{env_id}' for env_id in self._ids)}."
         return None
 
 
 def create_openenv_app(env_ids: Sequence[str], pool: WorkerPool, *, token: str | None, idle: float) -> Starlette:
     """Return the application: `/ID` for each environment, and `/` for a single one.
 
-    Args:
-        token: every request must have it; `None` on loopback only.
-        idle: seconds after which a session without a message is closed.
+    Every request must have the token (`None`: on loopback only). A session is closed after `idle`
+    seconds without a message.
     """
     limits = ConcurrencyConfig(max_concurrent_envs=pool.most, session_timeout=idle)
     apps = {

@@ -26,17 +26,13 @@ COLUMN_TYPES = {
     "invalid": "bool",
 }  # fmt: skip
 
-StoredEpisode = tuple[Path, list[StepRecord]]
-"""The folder of the records, and the turns of one episode (`read_trajectories(images=False)`)."""
+StoredEpisode = tuple[Path, list[StepRecord]]  # the folder of the records, and the turns of one episode
 
 need = partial(import_extra, extra="export", user="This export")
 
 
 def write_turns(episodes: Iterable[StoredEpisode], out: Path) -> int:
-    """Write one row per turn into an empty folder: the model's prompt and reply, and the outcome.
-
-    Returns:
-        the number of rows.
+    """Write one row per turn into an empty folder: prompt, reply and outcome; return their number.
 
     Raises:
         TrajectoryError: a picture is missing or damaged.
@@ -51,11 +47,9 @@ def write_turns(episodes: Iterable[StoredEpisode], out: Path) -> int:
 
 
 def write_chats(episodes: Iterable[StoredEpisode], out: Path) -> int:
-    """Write one chat per turn: the prompt as it was sent, and the reply as the target.
+    """Write one chat per turn, the reply as the target; return their number. Raises as `write_turns`.
 
     Turns whose reply could not be read, or was no legal action, are left out.
-
-    Returns and raises: as `write_turns`.
     """
     datasets = need("datasets")
     text = datasets.Value("string")

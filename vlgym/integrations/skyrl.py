@@ -25,18 +25,14 @@ Messages = list[dict[str, Any]]  # of chat completions, with data URLs
 
 
 class Game(BaseTextEnv):
-    """One episode, which ends at SkyRL's `generator.max_turns`, too.
-
-    Args:
-        env_config: SkyRL's section of settings; not read.
-        extras: the row's further columns (`env_id`, `split`, `number`, `arguments`) and `max_turns`.
-    """
+    """The episode of a row's columns `extras`, which ends at SkyRL's `generator.max_turns`, too."""
 
     def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:
         super().__init__()
         if not extras or "env_id" not in extras:
-            writer = "vlgym.integrations.skyrl.make_rows writes such rows."
-            raise UserError(f"A row for SkyRL needs the column env_id; {writer}")
+            raise UserError(
+                "A row for SkyRL needs the column env_id; vlgym.integrations.skyrl.make_rows writes such rows."
+            )
         self.task = Task.from_row(extras)
         self.max_turns = extras.get("max_turns")
         self.env = make(self.task.env_id, **self.task.arguments)
@@ -56,8 +52,7 @@ class Game(BaseTextEnv):
         spent = self.max_turns is not None and self.turns >= self.max_turns
         done = terminated or truncated or spent
         shown = [] if done else [encode_turn(observation["image"], info["vlgym"]["turn_text"])]
-        ends = {"terminated": terminated, "truncated": done and not terminated}
-        metadata = {"success": self.success, **ends}
+        metadata = {"success": self.success, "terminated": terminated, "truncated": done and not terminated}
         return {"observations": shown, "reward": float(reward), "done": done, "metadata": metadata}
 
     def close(self) -> None:

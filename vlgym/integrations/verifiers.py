@@ -22,10 +22,9 @@ import verifiers.v1 as vf
 from verifiers.v1.types import UserMessage
 
 from ..endpoint.messages import encode_turn
-from ..env.seeding import SPLITS, episode_seed
-from ..errors import check_choice, check_number
 from ..parsers import check_named
 from ..registry.making import make
+from .agent import tasks
 from .turn_rows import TurnRow, make_row, measure_rows
 
 
@@ -56,15 +55,10 @@ class Episodes(vf.Taskset[EpisodeTask, EpisodesConfig]):
 
     def load(self) -> Iterator[EpisodeTask]:
         """Yield a task for each episode; a wrong argument is an error before the first."""
-        config, env_id = self.config, self.config.env
-        check_choice("split", config.split, SPLITS)
-        check_number("episodes", config.episodes, 1)
-        check_number("first", config.first, 0)
-        arguments = check_named(config.arguments, "The taskset")
-        make(env_id, **arguments).close()
-        for number in range(config.first, config.first + config.episodes):
-            seed = episode_seed(env_id, config.split, number)
-            data = EpisodeData(name=f"{env_id} {seed}", env=env_id, seed=seed, arguments=arguments)
+        config, arguments = self.config, check_named(self.config.arguments, "The taskset")
+        for task in tasks(config.env, config.split, config.episodes, first=config.first, **arguments):
+            name = f"{task.env_id} {task.seed}"
+            data = EpisodeData(name=name, env=task.env_id, seed=task.seed, arguments=arguments)
             yield EpisodeTask(data, config.task)
 
 

@@ -21,7 +21,7 @@ from ..env.arguments import read_arguments
 from ..env.rendering import encode_png
 from ..env.seeding import SPLITS
 from ..errors import UserError
-from ..games.multi_game import PLAYERS
+from ..games.multi import PLAYERS
 from ..games.several import SKILL
 from ..parsers import check_named
 from ..registry import get_registry

@@ -18,6 +18,14 @@ def begin(title: str, seed: int = 0, **kwargs: Any) -> Table:
     return table
 
 
+def at(title: str, **state: Any) -> Table:
+    """Return a game in a position."""
+    table = begin(title)
+    for name, value in state.items():
+        setattr(table.game, name, value)
+    return table
+
+
 def say(table: Table, *actions: str) -> list[tuple[float, ...]]:
     """Let the seats that move play these actions in turn; return the rewards."""
     return [table.step({table.movers[0]: f"<action>{action}</action>"}).rewards for action in actions]

@@ -150,20 +150,20 @@ def test_an_engine_that_dies_or_hangs_is_replaced(blow: int, monkeypatch: pytest
     for _ in range(2):  # one engine serves all games
         STOCKFISH.search.cache_clear()
         move = STOCKFISH.choose(board, 1000)
-        assert STOCKFISH.engine is not None
-        pids.append(STOCKFISH.engine.pid)
+        assert STOCKFISH.program is not None
+        pids.append(STOCKFISH.program.pid)
     assert pids[0] == pids[1]
     os.kill(pids[0], blow)
     STOCKFISH.search.cache_clear()
     monkeypatch.setattr(chess_endings, "PATIENCE", 2.0)
     assert STOCKFISH.choose(board, 1000) == move
-    assert STOCKFISH.engine.pid != pids[0]
+    assert STOCKFISH.program.pid != pids[0]
 
 
 def test_an_environment_that_is_not_closed_leaves_no_engine_and_ends_python() -> None:
     code = (
         "import vlgym; from vlgym_pettingzoo.chess_endings import STOCKFISH\n"
-        f"env = vlgym.make('{CHESS}', seat=1); env.reset(seed=0); print(STOCKFISH.engine.pid)"
+        f"env = vlgym.make('{CHESS}', seat=1); env.reset(seed=0); print(STOCKFISH.program.pid)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     time.sleep(0.1)

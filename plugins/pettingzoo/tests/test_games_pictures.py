@@ -6,11 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from playing import begin
+from playing import begin, say
 from vlgym_pettingzoo.art import GREEN, GREY
 from vlgym_pettingzoo.board_games import _SHIP, name, place
 from vlgym_pettingzoo.plugin import vlgym_envs
-from vlgym_pettingzoo.spiel import load_game
 
 import vlgym
 from vlgym.games.several import SKILL
@@ -22,8 +21,7 @@ GAMES = [
     for spec in vlgym_envs()
     if SKILL in spec.skills
 ]
-BAR = 10
-"""Units from the left edge, where no bar has words or marks."""
+BAR = 10  # units from the left edge, where no bar has words or marks
 
 
 def bar_of(table: Table, seat: int) -> tuple[int, ...]:
@@ -71,13 +69,6 @@ def test_battleships_thought_tells_hits_from_water() -> None:
     assert ships.isdisjoint(water.split())
 
 
-def test_the_bar_is_grey_when_the_game_is_over() -> None:
-    table = begin("TicTacToe")
-    while not table.over:
-        table.step({})
-    assert [bar_of(table, seat) for seat in (0, 1)] == [GREY, GREY]
-
-
 def test_ships_that_touch_are_told_apart() -> None:
     table = begin("Battleship", image_size=(768, 768))
     layouts = (
@@ -100,19 +91,10 @@ def test_the_rocks_of_tag_lie_apart() -> None:
         assert math.dist(one.state.p_pos, other.state.p_pos) > one.size + other.size
 
 
-@pytest.mark.parametrize(("name", "last", "words"), [
-    ("TicTacToe", "b2", "the board (x X, o O, . empty), last move b2\n3...\n2.x.\n1...\n abc"),
-    (
-        "ConnectFour", "column 5",
-        "the board (x yellow, o red, . empty), last move column 5\n" + ".......\n" * 5 + "....x..\n1234567",
-    ),
-])  # fmt: skip
-def test_the_words_of_a_board_are_its_rows(name: str, last: str, words: str) -> None:
-    game = vlgym.open_table(f"vlgym/{name}-v0").game
-    game.state = load_game(game.spiel).new_initial_state()
-    game.first, game.last = 0, (0, last)
-    game.state.apply_action(4)
-    assert game.describe_view(1) == words
+def test_the_words_of_a_board_are_its_rows() -> None:
+    table = begin("TicTacToe")
+    say(table, "b2")
+    assert table.game.describe_view(1) == "the board (x X, o O, . empty), last move b2\n3...\n2.x.\n1...\n abc"
 
 
 def test_a_table_shows_each_turns_own_picture_or_its_words_by_the_modality() -> None:
@@ -126,3 +108,10 @@ def test_a_table_shows_each_turns_own_picture_or_its_words_by_the_modality() -> 
         assert worded.game.describe_view(seat) not in picture[1]["text"]
         for table in (plain, worded):
             table.step({seat: table.game.parser.format([table.legal(seat)[0]])})
+
+
+def test_the_bar_is_grey_when_the_game_is_over() -> None:
+    table = begin("TicTacToe")
+    while not table.over:
+        table.step({})
+    assert [bar_of(table, seat) for seat in (0, 1)] == [GREY, GREY]

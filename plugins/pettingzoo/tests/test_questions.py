@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from vlgym_pettingzoo.plugin import AGAINST, COINS, NAME_ELEMENT, NEXT_MOVE, TOGETHER, VS_BENCH
-from vlgym_pettingzoo.questions.elements import ASKED
+from vlgym_pettingzoo.questions import ASKED
 
 import vlgym
 from vlgym.evaluation.plan import plan_ids, plan_suite

@@ -94,12 +94,7 @@ class Canvas:
 
 
 class Grid:
-    """Places of a board's cells on a canvas; row 0 is drawn at the top.
-
-    Args:
-        rows: number of them.
-        box: left, top, and side of a cell, in units.
-    """
+    """Places of a board's cells, from the top; `box`: left, top, and a cell's side, in units."""
 
     def __init__(self, canvas: Canvas, rows: int, box: tuple[float, float, float]) -> None:
         self.canvas, self.rows = canvas, rows
@@ -109,9 +104,12 @@ class Grid:
         """Return the middle of a cell, in units."""
         return self.left + (column + 0.5) * self.side, self.top + (row + 0.5) * self.side
 
-    def fill(self, row: int, column: int, colour: Colour | None, edge: Colour | None = None, line: float = 2) -> None:
-        x, y = self.left + column * self.side, self.top + row * self.side
-        self.canvas.box(x, y, self.side, self.side, colour, edge, line)
+    def fill(
+        self, row: int, column: int, colour: Colour | None, edge: Colour | None = None, line: float = 2,
+        inset: float = 0, radius: float = 0,
+    ) -> None:  # fmt: skip
+        x, y = self.left + column * self.side + inset, self.top + row * self.side + inset
+        self.canvas.box(x, y, self.side - 2 * inset, self.side - 2 * inset, colour, edge, line, radius)
 
     def name(self, columns: Sequence[str], rows: Sequence[str], size: float) -> None:
         """Write the names of the columns below and of the rows at the left."""
@@ -120,27 +118,6 @@ class Grid:
             self.canvas.text(word, self.middle(0, column)[0], below, size)
         for row, word in enumerate(rows):
             self.canvas.text(word, self.left - size * 0.8, self.middle(row, 0)[1], size)
-
-
-def draw_turn(canvas: Canvas, movers: Sequence[int], seat: int, top: float = 369, prefix: str = "") -> None:
-    """Draw a bar that says whose turn it is: green in the picture of a seat that moves.
-
-    Args:
-        movers: the seats that move now; none when the game is over.
-        top: upper edge of the bar, which is 15 high, in units.
-    """
-    words = "your turn" if seat in movers else "not your turn"
-    words = "the game is over" if not movers else "all move at once" if len(movers) > 1 else words
-    canvas.box(0, top, UNITS, 15, GREEN if seat in movers else GREY)
-    canvas.text(prefix + words, UNITS / 2, top + 7.5, 12.5, WHITE, bold=0.3)
-
-
-def draw_turns_left(canvas: Canvas, turns: int, most: int, width: float) -> None:
-    """Draw the number of turns that are left, and a bar of it with this full width."""
-    left = max(0, turns)
-    canvas.text(f"turns left: {left}", 264, 17, 14, anchor="rm")
-    canvas.box(270, 10, width, 14, WHITE, INK, 1)
-    canvas.box(270, 10, width * left / most, 14, BLUE, INK, 1)
 
 
 def draw_card(canvas: Canvas, label: str | None, x: float, y: float, width: float) -> None:

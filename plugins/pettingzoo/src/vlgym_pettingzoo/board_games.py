@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
-from vlgym.types import Image
-
-from .art import BLUE, GOLD, GREY, INK, RED, WHITE, Canvas, Grid, draw_turn
+from .art import BLUE, GOLD, GREY, INK, RED, WHITE, Canvas, Grid
 from .base import game_prompt
 from .spiel import SearchedGame, SpielGame, replay
 
 SIDE, SHIPS, SHOTS = 6, (2, 3, 4), 20
 Cell = tuple[int, int]
 CELLS = tuple((row, column) for row in range(SIDE) for column in range(SIDE))
+WAYS = ("horizontally", "vertically")
 
 _SEA, _SHIP = (176, 208, 232), (92, 100, 112)
-_PLACE = re.compile(r"place ship (\w+) with top-left corner in \((\d), (\d)\)")
-_SHOOT = re.compile(r"shoot at \((\d), (\d)\)")
 
 
 class Battleship(SpielGame):
     """Battleship: sink more of the other's ships than the other sinks of yours.
 
-    Goal: sink the ships of 2, 3 and 4 squares that lie hidden on the other's sea of 6 x 6 squares.
-        Chance places the ships of both; seat 0 begins.
+    Goal: sink the ships of 2, 3 and 4 squares that chance hid on the other's sea of 6 x 6 squares.
     Observation: at the left the other's sea, with your shots: a red cross is a hit, a white ring is
         water; at the right your sea with your ships and the other's shots. The last shot at each
         sea stands on yellow. The text does not tell the results.
@@ -58,31 +52,24 @@ class Battleship(SpielGame):
     def name_action(self, action: int) -> str:
         return name(divmod(action, SIDE))
 
+    def _actions(self, seat: int) -> list[int]:
+        """Return OpenSpiel's actions of a seat: placements of its ships, then shots."""
+        return list(self.state.history())[self.player_of(seat) :: 2]
+
     def ships_of(self, seat: int) -> list[frozenset[Cell]]:
         """Return the squares of each ship of a seat."""
-        return [cells for player, cells in self._read()[0] if player == self.player_of(seat)]
+        ways = [divmod(action, SIDE**2) for action in self._actions(seat)[: len(SHIPS)]]
+        rows = zip(ways, SHIPS, strict=True)
+        return [place(WAYS[kind - 1], *divmod(square, SIDE), length) for (kind, square), length in rows]
 
     def shots_of(self, seat: int) -> list[Cell]:
         """Return a seat's shots, in order."""
-        return [cell for player, cell in self._read()[1] if player == self.player_of(seat)]
+        return [divmod(action, SIDE) for action in self._actions(seat)[len(SHIPS) :]]
 
     def hits_of(self, seat: int) -> set[Cell]:
         """Return the squares at which a seat's shots hit."""
         ships = self.ships_of(1 - seat)
         return {cell for cell in self.shots_of(seat) if any(cell in ship for ship in ships)}
-
-    def _read(self) -> tuple[list[tuple[int, frozenset[Cell]]], list[tuple[int, Cell]]]:
-        """Return ships and shots, each with OpenSpiel's player."""
-        game, ships, shots = self.state.get_game(), [], []
-        for index, action in enumerate(self.state.history()):
-            player = index % 2
-            words = game.action_to_string(player, action)
-            if match := _PLACE.search(words):
-                cells = place(match[1], int(match[2]), int(match[3]), SHIPS[index // 2])
-                ships.append((player, cells))
-            elif match := _SHOOT.search(words):
-                shots.append((player, (int(match[1]), int(match[2]))))
-        return ships, shots
 
     def goal(self, seat: int) -> str:
         return (
@@ -127,8 +114,7 @@ class Battleship(SpielGame):
                     return True
         return False
 
-    def draw(self, seat: int) -> Image:
-        canvas = Canvas(self.image_size)
+    def paint(self, canvas: Canvas, seat: int) -> None:
         canvas.text("Other's sea: your shots", 142, 16, 17, INK, bold=0.4)
         canvas.text("Your sea", 330, 46, 15, INK, bold=0.4)
         big, small = Grid(canvas, SIDE, (30, 32, 38)), Grid(canvas, SIDE, (278, 60, 17))
@@ -141,8 +127,6 @@ class Battleship(SpielGame):
         canvas.text(f"Other: {others} of {SHOTS} shots", 200, 304, 16, INK, "lm")
         canvas.text("red cross: hit    white ring: water", 12, 329, 15, GREY, "lm")
         canvas.text("Ships to find: 2, 3 and 4 squares", 12, 353, 15, GREY, "lm")
-        draw_turn(canvas, self.movers(), seat)
-        return canvas.finish()
 
     def _draw_sea(self, grid: Grid, seat: int, ships: Sequence[frozenset[Cell]], scale: float) -> None:
         """Draw a sea with each of these ships in one piece, and a seat's shots at it."""
@@ -168,18 +152,13 @@ def name(cell: Cell) -> str:
 
 
 def place(way: str, row: int, column: int, length: int) -> frozenset[Cell]:
-    """Return the squares of a ship, `horizontally` or `vertically` from its top left corner."""
+    """Return the squares of a ship that lies one of `WAYS` from its top left corner."""
     down, right = (0, 1) if way == "horizontally" else (1, 0)
     return frozenset((row + step * down, column + step * right) for step in range(length))
 
 
-PLACES = tuple(
-    cells
-    for length in SHIPS
-    for way in ("horizontally", "vertically")
-    for cell in CELLS
-    if (cells := place(way, *cell, length)) <= {*CELLS}
-)
+EVERY = [place(way, *cell, length) for length in SHIPS for way in WAYS for cell in CELLS]
+PLACES = tuple(cells for cells in EVERY if cells <= {*CELLS})
 
 
 def hunt(hits: set[Cell], water: set[Cell]) -> Cell:
@@ -199,13 +178,12 @@ class TicTacToe(SpielGame):
     """Tic-Tac-Toe: put three of your marks in a row before the other does.
 
     Goal: three own marks in a row, column or diagonal. Seat 0 plays X and begins; seat 1 plays O.
-    Observation: the board with the names of its squares; the last mark stands on yellow. The text
-        says which mark is yours, not what is on the board: it does not list the empty squares.
+    Observation: the board with the names of its squares, the last mark on yellow. The text tells
+        your mark; it does not list the empty squares.
     Actions: the empty squares, `a3` (top left) to `c1` (bottom right).
     Reward: +1 for a win, -1 for a loss, 0 for a draw.
     Endings: terminated by three in a row or a full board.
-    Splits: each game begins after 2 random moves, whose board belongs to one split by its hash. The
-        seed says which seat is played and what random opponents do.
+    Splits: each game begins after 2 random moves, whose board belongs to one split by its hash.
     Oracle: exact: minimax over all states. Of moves that are worth the same it takes the one that
         wins most often against random play.
     References: OpenSpiel 2.0.2, `tic_tac_toe`.
@@ -217,10 +195,6 @@ class TicTacToe(SpielGame):
     zero_sum: ClassVar[bool] = True
     prompt = game_prompt("You are playing tic-tac-toe.", version=2)
     notation: ClassVar[str] = "every empty square, by its column and its row"
-
-    def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().deal(rng, options)
-        self.draw_opening(rng)
 
     def name_action(self, action: int) -> str:
         return TTT_COLUMNS[action % 3] + TTT_ROWS[action // 3]
@@ -237,8 +211,7 @@ class TicTacToe(SpielGame):
         lines = zip(TTT_ROWS, str(self.state).splitlines(), strict=True)
         return self.describe_board([*map("".join, lines), f" {TTT_COLUMNS}"], "xo")
 
-    def draw(self, seat: int) -> Image:
-        canvas = Canvas(self.image_size)
+    def paint(self, canvas: Canvas, seat: int) -> None:
         grid = Grid(canvas, 3, (48, 40, 100))
         for cell, mark in enumerate(str(self.state).replace("\n", "")):
             place = divmod(cell, 3)
@@ -251,17 +224,10 @@ class TicTacToe(SpielGame):
         grid.name(TTT_COLUMNS, TTT_ROWS, 24)
         player = self.player_of(seat)
         canvas.text(f"You are {self.marks[player]}", 198, 20, 22, (BLUE, RED)[player])
-        draw_turn(canvas, self.movers(), seat)
-        return canvas.finish()
 
     def advise(self, seat: int) -> str | None:
-        player, history = self.player_of(seat), self.state.history()
-
-        def worth(action: int) -> tuple[float, float]:
-            after = (*history, action)
-            return _worth(frozenset(after[::2]), frozenset(after[1::2]), player)
-
-        return self.name_action(max(self.state.legal_actions(), key=worth))
+        player, state = self.player_of(seat), self.state
+        return self.name_action(max(state.legal_actions(), key=lambda action: _worth(state.child(action), player)))
 
     def explain(self, seat: int, action: str) -> str:
         history = self.state.history()
@@ -269,31 +235,20 @@ class TicTacToe(SpielGame):
         return f"X has {crosses}, O has {noughts}; I play {action}"
 
 
-_LINES = ({0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {0, 3, 6}, {1, 4, 7}, {2, 5, 8}, {0, 4, 8}, {2, 4, 6})
+_WORTHS: dict[tuple[str, int], tuple[float, float]] = {}
 
 
-@lru_cache(maxsize=20000)
-def _worth(crosses: frozenset[int], noughts: frozenset[int], player: int) -> tuple[float, float]:
+def _worth(state: Any, player: int) -> tuple[float, float]:
     """Return a player's value under best play by both, and against random moves."""
-    for owner, cells in enumerate((crosses, noughts)):
-        if any(line <= cells for line in _LINES):
-            return (1.0, 1.0) if owner == player else (-1.0, -1.0)
-
-    # A full board without a line is a draw; else the next moves decide.
-    free = [cell for cell in range(9) if cell not in crosses | noughts]
-    if not free:
-        return 0.0, 0.0
-    mover = len(crosses) - len(noughts)
-    values, chances = zip(
-        *(
-            _worth(crosses, noughts | {cell}, player) if mover else _worth(crosses | {cell}, noughts, player)
-            for cell in free
-        ),
-        strict=True,
-    )
-    if mover == player:
-        return max(values), max(chances)
-    return min(values), sum(chances) / len(chances)
+    if state.is_terminal():
+        return (state.returns()[player],) * 2
+    key = str(state), player
+    if key not in _WORTHS:
+        after = [_worth(state.child(action), player) for action in state.legal_actions()]
+        values, chances = zip(*after, strict=True)
+        mine = state.current_player() == player
+        _WORTHS[key] = (max(values), max(chances)) if mine else (min(values), sum(chances) / len(chances))
+    return _WORTHS[key]
 
 
 class ConnectFour(SearchedGame):
@@ -301,12 +256,11 @@ class ConnectFour(SearchedGame):
 
     Goal: four own discs in a row: across, up or diagonally. Seat 0, yellow, begins; seat 1 is red.
     Observation: the rack of 6 rows and 7 numbered columns; the disc that was dropped last has a
-        white ring. The text says which colour is yours, not where the discs are.
+        white ring. The text tells your colour, not where the discs are.
     Actions: `column 1` to `column 7`, as long as the column has room.
     Reward: +1 for a win, -1 for a loss, 0 for a draw.
     Endings: terminated by four in a row or a full rack.
-    Splits: each game begins after 6 random moves, whose board belongs to one split by its hash. The
-        seed says which seat is played and what the opponent's search draws. Some openings are lost.
+    Splits: the board after 6 random moves belongs to one split by its hash; some are lost.
     Oracle: a planner, not proved optimal: OpenSpiel's Monte Carlo tree search with 1,000
         simulations a move. The opponent `search`, the default, is the same player with 50.
     Options of `reset`: `level`, 0 to 4: the opponent `search` has 2 to 200 simulations.
@@ -332,8 +286,7 @@ class ConnectFour(SearchedGame):
     def describe_view(self, seat: int) -> str:
         return self.describe_board([*str(self.state).split(), "1234567"], "xo")
 
-    def draw(self, seat: int) -> Image:
-        canvas = Canvas(self.image_size)
+    def paint(self, canvas: Canvas, seat: int) -> None:
         grid = Grid(canvas, 6, (17, 38, 50))
         canvas.box(13, 34, 358, 308, (38, 72, 156), INK, 3, 10)
         board = str(self.state).split()
@@ -351,8 +304,6 @@ class ConnectFour(SearchedGame):
         player = self.player_of(seat)
         canvas.disc(110, 17, 11, (GOLD, RED)[player], INK, 2)
         canvas.text(f"You are {self.marks[player]}", 128, 17, 21, anchor="lm")
-        draw_turn(canvas, self.movers(), seat)
-        return canvas.finish()
 
 
 class Breakthrough(SearchedGame):
@@ -361,13 +312,12 @@ class Breakthrough(SearchedGame):
     Goal: reach the farthest row, or capture all pieces of the other. Seat 0 plays black, from the
         top down, and begins; seat 1 plays white, from the bottom up.
     Observation: the board with the names of its columns and rows; the squares of the last move are
-        yellow. The text says which colour is yours, and lists no legal moves.
+        yellow. The text tells your colour, and lists no legal moves.
     Actions: moves such as `a5-b4`: one step ahead or diagonally ahead to an empty square; captures
         such as `a5xb4`, only diagonally ahead.
     Reward: +1 for a win, -1 for a loss. There is no draw.
     Endings: terminated by a win; truncated after 60 turns of a seat.
-    Splits: each game begins after 4 random moves, whose board belongs to one split by its hash. The
-        seed says which seat is played and what the opponent's search draws. Some openings are lost.
+    Splits: the board after 4 random moves belongs to one split by its hash; some are lost.
     Oracle: a planner, not proved optimal: OpenSpiel's Monte Carlo tree search with 2,000
         simulations a move. The opponent `search`, the default, is the same player with 100.
     Options of `reset`: `level`, 0 to 4: 5 to 8 squares a side, 5 to 100 simulations of `search`.
@@ -401,8 +351,8 @@ class Breakthrough(SearchedGame):
     def describe_view(self, seat: int) -> str:
         return self.describe_board(str(self.state).splitlines(), "bw")
 
-    def draw(self, seat: int) -> Image:
-        canvas, side = Canvas(self.image_size), self.board_side
+    def paint(self, canvas: Canvas, seat: int) -> None:
+        side = self.board_side
         grid = Grid(canvas, side, (42, 32, 312 / side))
         columns, rows = "abcdefgh"[:side], "87654321"[-side:]
         lines = str(self.state).splitlines()
@@ -420,5 +370,3 @@ class Breakthrough(SearchedGame):
         player = self.player_of(seat)
         words = f"You are {self.marks[player]}, moving {('down', 'up')[player]}"
         canvas.text(words, 198, 15, 19)
-        draw_turn(canvas, self.movers(), seat)
-        return canvas.finish()

@@ -18,12 +18,11 @@ from PIL import Image as PILImage
 from PIL import ImageDraw, ImageFilter
 
 from vlgym.errors import UserError, check_choice
-from vlgym.games.multi import PLAYERS, MultiVLEnv, Round
+from vlgym.games.multi import PLAYERS, Round
 from vlgym.parsers import match_legal
-from vlgym.types import Image
 
-from .art import INK, WHITE, Canvas, Grid, draw_turn
-from .base import game_prompt
+from .art import INK, WHITE, Canvas, Grid
+from .base import PaintedGame, game_prompt
 
 LEVELS = {"stockfish-1": 300, "stockfish-2": 3_000, "stockfish-3": 20_000}  # nodes for a move
 SETTINGS = {"Threads": "1", "Hash": "4", "Use NNUE": "false"}
@@ -46,61 +45,6 @@ class EngineError(RuntimeError):
     """The engine ended, did not answer in time, or answered what is no legal move."""
 
 
-class Engine:
-    """One running program."""
-
-    def __init__(self) -> None:
-        pipe = subprocess.PIPE
-        self._program = subprocess.Popen(
-            [find_stockfish()], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, bufsize=1
-        )
-        self.pid = self._program.pid
-
-        # Settings that another version of the engine has not are left out.
-        options = "\n".join(self._ask("uci", "uciok"))
-        for name, value in SETTINGS.items():
-            if f"option name {name} type" in options:
-                self._say(f"setoption name {name} value {value}")
-
-    def play(self, board: chess.Board, nodes: int) -> chess.Move:
-        """Return a legal move, found with an empty table."""
-        moves = " ".join(move.uci() for move in board.move_stack)
-        self._say("ucinewgame")
-        self._ask("isready", "readyok")
-        self._say(f"position fen {board.root().fen()} moves {moves}")
-        answer = self._ask(f"go nodes {nodes}", "bestmove")[-1].split()[1]
-        if answer not in {move.uci() for move in board.legal_moves}:
-            raise EngineError(f"Stockfish answered {answer} in {board.fen()}")
-        return chess.Move.from_uci(answer)
-
-    def end(self) -> None:
-        self._program.kill()
-        self._program.communicate()
-
-    def _say(self, line: str) -> None:
-        assert self._program.stdin is not None
-        try:
-            self._program.stdin.write(f"{line}\n")
-        except OSError as error:
-            raise EngineError(f"Stockfish has ended: {error}") from error
-
-    def _ask(self, line: str, last: str) -> list[str]:
-        """Return the lines of an answer, up to one that begins with `last`."""
-        assert self._program.stdout is not None
-        watch = threading.Timer(PATIENCE, self._program.kill)
-        watch.start()
-        try:
-            self._say(line)
-            lines: list[str] = []
-            for answer in self._program.stdout:
-                lines.append(answer)
-                if answer.startswith(last):
-                    return lines
-            raise EngineError(f"Stockfish has ended, or did not answer within {PATIENCE:g} seconds")
-        finally:
-            watch.cancel()
-
-
 class Stockfish:
     """The engine of this process; one version answers the same for the same game so far.
 
@@ -109,21 +53,25 @@ class Stockfish:
     """
 
     def __init__(self) -> None:
-        self.engine: Engine | None = None
-        self._lock = threading.RLock()
         self.search = lru_cache(maxsize=20_000)(self._search)
+        self.begin_in_child()
+
+    def begin_in_child(self) -> None:
+        """Leave a running program to the parent process."""
+        self.program: subprocess.Popen[str] | None = None
+        self._lock = threading.RLock()
 
     def choose(self, board: chess.Board, nodes: int) -> chess.Move:
-        """Return the engine's move."""
         moves = tuple(move.uci() for move in board.move_stack)
         with self._lock:
             return self.search(board.root().fen(), moves, nodes)
 
     def end(self) -> None:
         with self._lock:
-            engine, self.engine = self.engine, None
-            if engine is not None:
-                engine.end()
+            program, self.program = self.program, None
+            if program is not None:
+                program.kill()
+                program.communicate()
 
     def _search(self, root: str, moves: tuple[str, ...], nodes: int) -> chess.Move:
         board = chess.Board(root)
@@ -131,29 +79,60 @@ class Stockfish:
             board.push_uci(move)
         for _ in range(2):  # where it dies or hangs: once more, with a fresh one
             try:
-                self.engine = self.engine or Engine()
-                return self.engine.play(board, nodes)
+                program = self.program or self._start()
+                _ask(program, "ucinewgame\nisready", "readyok")
+                search = f"position fen {root} moves {' '.join(moves)}\ngo nodes {nodes}"
+                answer = _ask(program, search, "bestmove")[-1].split()[1]
+                if answer not in {move.uci() for move in board.legal_moves}:
+                    raise EngineError(f"Stockfish answered {answer} in {board.fen()}")
+                return chess.Move.from_uci(answer)
             except EngineError as error:
                 self.end()
                 failure = error
         raise failure
 
-    def begin_in_child(self) -> None:
-        self.engine, self._lock = None, threading.RLock()
+    def _start(self) -> subprocess.Popen[str]:
+        pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
+        program = subprocess.Popen([find_stockfish()], stdin=pipe, stdout=pipe, stderr=quiet, text=True, bufsize=1)
+        self.program = program
+
+        # Settings that another version of the engine has not are left out.
+        options = "".join(_ask(program, "uci", "uciok"))
+        rows = [f"{name} value {value}" for name, value in SETTINGS.items() if f"option name {name} type" in options]
+        _ask(program, "".join(f"setoption name {row}\n" for row in rows) + "isready", "readyok")
+        return program
+
+
+def _ask(program: subprocess.Popen[str], words: str, last: str) -> list[str]:
+    """Return the lines of an answer, up to one that begins with `last`."""
+    assert program.stdin is not None
+    assert program.stdout is not None
+    watch = threading.Timer(PATIENCE, program.kill)
+    watch.start()
+    lines: list[str] = []
+    try:
+        program.stdin.write(f"{words}\n")
+        for answer in program.stdout:
+            lines.append(answer)
+            if answer.startswith(last):
+                return lines
+    except OSError as error:
+        raise EngineError(f"Stockfish has ended: {error}") from error
+    finally:
+        watch.cancel()
+    raise EngineError(f"Stockfish has ended, or did not answer within {PATIENCE:g} seconds")
 
 
 STOCKFISH = Stockfish()
 atexit.register(STOCKFISH.end)
 os.register_at_fork(after_in_child=STOCKFISH.begin_in_child)
 
-
 FINE = 6  # times larger a man is drawn before it is reduced, which smooths its edges
-
 Points = tuple[tuple[float, float], ...]
 Ball = tuple[float, float, float, float]
 
 FOOT: Points = ((24, 82), (76, 82), (76, 93), (24, 93))
-SHAPES: dict[str, tuple[Points, ...]] = {
+SHAPES: dict[str, tuple[Points, ...]] = {  # polygons on 100 x 100, from the top left
     "p": (((43, 44), (57, 44), (67, 84), (33, 84)), ((35, 46), (65, 46), (62, 53), (38, 53)), FOOT),
     "r": (
         ((24, 14), (37, 14), (37, 24), (44, 24), (44, 14), (56, 14), (56, 24), (63, 24), (63, 14), (76, 14), (76, 36),
@@ -173,8 +152,6 @@ SHAPES: dict[str, tuple[Points, ...]] = {
         FOOT,
     ),
 }  # fmt: skip
-"""Polygons of each man on a square of 100 x 100, from its top left corner."""
-
 BALLS: dict[str, tuple[Ball, ...]] = {
     "p": ((34, 16, 66, 48),),
     "b": ((44, 5, 56, 17), (32, 20, 68, 66)),
@@ -214,13 +191,10 @@ def _make_masks(kind: str, pixels: int) -> list[PILImage.Image]:
     return [mask.resize((pixels, pixels), PILImage.Resampling.BOX) for mask in (body, edge, lines)]
 
 
-WON = ("KQvK", "KRvK", "KPvK", "KBBvK", "KQvKR")
-"""Won for the side to move but for rare positions; `solve_pawn_ending` excludes those of KPvK."""
-
+WON = ("KQvK", "KRvK", "KPvK", "KBBvK", "KQvKR")  # but for rare positions; of KPvK none
 HARD = ("KBNvK",)  # won as well, but mate may take more than 30 moves
 OPEN = ("KRPvKR", "KRPvKRP", "KPPvKPP", "KQPvKQ")  # won or drawn, and some of them lost
 GROUPS = {"won": WON, "hard": HARD, "open": OPEN, "all": (*WON, *HARD, *OPEN)}
-POSITION_TRIES = 100_000
 Squares = NDArray[np.bool_]
 
 
@@ -234,27 +208,20 @@ def read_endings(names: str) -> tuple[str, ...]:
 
 
 def draw_position(ending: str, rng: np.random.Generator) -> chess.Board:
-    """Return a legal position in which the first side of an ending, white or black, is to move.
-
-    Nothing is in check or attacked, and there is no mate in one.
-
-    Args:
-        ending: one of `GROUPS["all"]`: the men of the side to move, `v`, those of the other.
-    """
+    """Return a legal position of an ending, in which its first side, white or black, is to move."""
     own, other = ending.split("v")
     men = [chess.Piece.from_symbol(symbol) for symbol in own + other.lower()]
-    for _ in range(POSITION_TRIES):
+    while True:
         squares = rng.choice(64, size=len(men), replace=False)
         board = chess.Board(None)
         for square, piece in zip(squares, men, strict=True):
             board.set_piece_at(int(square), piece)
         if _fits(board, ending):
             return board if rng.random() < 0.5 else board.mirror()
-    raise RuntimeError(f"no position of {ending} in {POSITION_TRIES} tries")
 
 
 def _fits(board: chess.Board, ending: str) -> bool:
-    """True if a position with white to move is a fair start."""
+    """True if in a position with white to move nothing is attacked, and there is no mate in one."""
     if not board.is_valid() or board.is_check() or board.is_game_over():
         return False
     men = board.piece_map().items()
@@ -308,34 +275,30 @@ def solve_pawn_ending() -> Squares:
 
 
 def _any(one: Squares, two: Squares) -> Squares:
-    """Return the product of two matrices of truth values."""
     return one.astype(np.float32) @ two.astype(np.float32) > 0
 
 
-COLUMNS, ROWS = "abcdefgh", "87654321"
 LONGEST = 16  # characters of a move at most
+# Light and dark squares, plain and of the last move.
 _TINTS = (((240, 224, 192), (255, 222, 96)), ((181, 146, 104), (232, 186, 52)))
-"""Of light and dark squares, plain and of the last move."""
 
 
-class ChessEndings(MultiVLEnv):
+class ChessEndings(PaintedGame):
     """Chess endings: mate with the few men that are left, or hold the draw.
 
     Goal: mate the other king. Seat 0 has the first move, and in the endings of the default should
         win; whether it plays white or black is drawn. Seat 1 defends.
     Observation: the board with the names of its columns and rows, white at the bottom; the squares
-        of the last move are yellow. The text says which colour is yours, not where the men are: it
-        does not list the legal moves.
+        of the last move are yellow. The text tells your colour; it lists neither men nor moves.
     Actions: moves from square to square, `e2e4`, with the new man where a pawn is promoted, `e7e8q`
         (UCI). A move in standard algebraic notation, `Qd5+` or `e8=Q`, is read, too.
     Reward: +1 for mate, -1 for being mated, 0 for a draw.
-    Endings: terminated by mate, stalemate, material with which nobody can mate, the third time of
-        one position, and fifty moves of each without a capture or a pawn's move (the last two at
-        once, without a claim); truncated after 60 turns of a seat, a draw.
+    Endings: terminated by mate, stalemate, material with which nobody can mate, and, without a
+        claim, the third time of one position and fifty moves of each without a capture or a pawn's
+        move; truncated after 60 turns of a seat, a draw.
     Splits: train, val and test differ by seed: ending, position and colour.
-    Oracle: a planner: Stockfish with 20,000 nodes a move, one thread and an empty table; another
-        version of it may answer otherwise. The same player is called `stockfish-3`; `stockfish-2`
-        looks at 3,000 nodes, `stockfish-1`, which is also `search`, at 300.
+    Oracle: a planner: Stockfish with 20,000 nodes a move (`stockfish-3`), one thread and an empty
+        table. `stockfish-2` looks at 3,000 nodes, `stockfish-1`, which is also `search`, at 300.
     References: python-chess 1.11 (rules) and Stockfish (players), both GPL-3.0.
 
     Args:
@@ -378,12 +341,10 @@ class ChessEndings(MultiVLEnv):
 
         Upper case counts only if else two moves could be meant (`bxc3`, `Bxc3`).
         """
-        wanted = wanted.strip()
+        wanted, legal = wanted.strip(), self.moves(seat)
         if len(wanted) > LONGEST:
             return None
-        legal = self.moves(seat)
-        match = match_legal(wanted, legal)
-        if match is not None:
+        if (match := match_legal(wanted, legal)) is not None:
             return match
 
         # python-chess reads upper case exactly; without it a single move must fit.
@@ -417,8 +378,7 @@ class ChessEndings(MultiVLEnv):
             "where a pawn is promoted, e7e8q; standard notation such as Qd5 is read, too."
         )
 
-    def draw(self, seat: int) -> Image:
-        canvas = Canvas(self.image_size)
+    def paint(self, canvas: Canvas, seat: int) -> None:
         grid = Grid(canvas, 8, (36, 27, 41))
         last = self.board.move_stack[-1:]
         moved = {square for move in last for square in (move.from_square, move.to_square)}
@@ -431,17 +391,16 @@ class ChessEndings(MultiVLEnv):
 
         # White is always at the bottom; the bar says whose picture it is.
         canvas.box(36, 27, 328, 328, None, INK, 2)
-        grid.name(COLUMNS, ROWS, 19)
-        white = self.colour_of(seat) == chess.WHITE
-        draw_turn(canvas, self.movers(), seat, 5, f"You are {'white' if white else 'black'}: ")
-        canvas.disc(52, 12.5, 8, WHITE if white else INK, INK, 2)
-        return canvas.finish()
+        grid.name("abcdefgh", "87654321", 19)
+        canvas.disc(52, 12.5, 8, WHITE if self.colour_of(seat) else INK, INK, 2)
+
+    def bar(self, seat: int) -> tuple[float, str]:
+        return 5, f"You are {chess.COLOR_NAMES[self.colour_of(seat)]}: "
 
     def tell(self, seat: int) -> str:
-        return f"You play {'white' if self.colour_of(seat) else 'black'}. "
+        return f"You play {chess.COLOR_NAMES[self.colour_of(seat)]}. "
 
     def details(self, seat: int) -> dict[str, Any]:
-        """Return the ending, and how the game ended (empty while it goes on, or at a limit)."""
         return {"ending": self.ending, "result": self.result}
 
     def advise(self, seat: int) -> str | None:
@@ -457,12 +416,10 @@ class ChessEndings(MultiVLEnv):
 
     def explain(self, seat: int, action: str) -> str:
         men = sorted(
-            (not man.color, -man.piece_type, chess.square_name(square), man.symbol().upper())
+            (-man.piece_type, chess.square_name(square), man.symbol().upper(), man.color)
             for square, man in self.board.piece_map().items()
         )
-        white, black = (
-            " ".join(name + square for dark, _, square, name in men if dark == side) for side in (False, True)
-        )
+        white, black = (" ".join(man + at for _, at, man, side in men if side == colour) for colour in chess.COLORS)
         move = self.board.san(chess.Move.from_uci(action))
         return f"White has {white}, black has {black}; {move} is the strongest move I find"
 
@@ -472,12 +429,9 @@ class ChessEndings(MultiVLEnv):
 
 def judge(board: chess.Board) -> str:
     """Return how the game has ended, in words; an empty text while it goes on."""
-    if board.is_checkmate():
-        return "checkmate"
-    if board.is_stalemate():
-        return "stalemate"
-    if board.is_insufficient_material():
-        return "insufficient material"
-    if board.is_repetition(3):
-        return "threefold repetition"
-    return "fifty moves" if board.is_fifty_moves() else ""
+    checks = {
+        "checkmate": board.is_checkmate, "stalemate": board.is_stalemate,
+        "insufficient material": board.is_insufficient_material,
+        "threefold repetition": board.is_repetition, "fifty moves": board.is_fifty_moves,
+    }  # fmt: skip
+    return next((result for result, holds in checks.items() if holds()), "")

@@ -9,11 +9,11 @@ from itertools import chain, product
 from typing import Any, ClassVar
 
 import numpy as np
+import pyspiel
 
 from vlgym.errors import check_number
-from vlgym.types import Image
 
-from .art import BLUE, GREEN, INK, RED, WHITE, Canvas, Colour, draw_turn
+from .art import BLUE, GREEN, INK, RED, WHITE, Canvas, Colour
 from .base import game_prompt
 from .spiel import SpielGame, replay
 
@@ -37,28 +37,16 @@ class Slot:
 
 @dataclass(frozen=True)
 class View:
-    """A player's knowledge.
-
-    Attributes:
-        lives, hints, deck: numbers that are left.
-        fireworks: top of each.
-        others: hands of the others, as they take their turns after this player.
-        player: number of this player, from 0.
-    """
+    """A player's knowledge: `fireworks` by their top, hands of `others` in the order of turns."""
 
     lives: int
     hints: int
-    deck: int
+    deck: int  # cards that are left
     fireworks: dict[str, int]
     own: tuple[Slot, ...]
     others: tuple[tuple[Slot, ...], ...]
     discards: tuple[Card, ...]
     player: int = 0
-
-    def hint(self, index: int, what: str) -> str:
-        """Return the hint to `others[index]`."""
-        players = len(self.others) + 1
-        return name_hint(what, (self.player + index + 1) % players, players)
 
 
 def name_hint(what: str, player: int, players: int) -> str:
@@ -80,26 +68,24 @@ def read_view(observation: str, player: int = 0) -> View:
         elif " || " in line:
             shown, known = line.split(" || ")
             hinted, _, possible = known.partition("|")
-            card = None if shown == "XX" else (shown[0], int(shown[1]))
+            card = None if shown == "XX" else _read_card(shown)
             colours = "".join(letter for letter in possible if letter in COLOURS)
             ranks = tuple(int(letter) for letter in possible if letter.isdigit())
             hands[-1].append(Slot(card, hinted, colours, ranks))
 
     discards = observation.rpartition("Discards:")[2].split()
     return View(
-        int(fields["Life tokens"]),
-        int(fields["Info tokens"]),
-        int(fields["Deck size"]),
-        {word[0]: int(word[1]) for word in fields["Fireworks"].split()},
-        tuple(hands[0]),
-        tuple(tuple(hand) for hand in hands[1:]),
-        tuple((word[0], int(word[1])) for word in discards),
-        player,
-    )
+        int(fields["Life tokens"]), int(fields["Info tokens"]), int(fields["Deck size"]),
+        dict(map(_read_card, fields["Fireworks"].split())), tuple(hands[0]), tuple(map(tuple, hands[1:])),
+        tuple(map(_read_card, discards)), player,
+    )  # fmt: skip
+
+
+def _read_card(word: str) -> Card:
+    return word[0], int(word[1])
 
 
 def choose(view: View, legal: Iterable[str]) -> str:
-    """Return the action of the player by rules."""
     allowed = set(legal)
 
     # A card that surely fits is played first; at the end of the deck one that probably does, too.
@@ -156,23 +142,24 @@ def _playable_hint(view: View, allowed: set[str]) -> str | None:
 
 def _telling_hint(view: View, allowed: set[str]) -> str | None:
     """Return the hint that excludes the most possibilities."""
+
+    def possibilities(hand: Iterable[Slot]) -> int:
+        return sum(len(slot.colours) * len(slot.ranks) for slot in hand)
+
     scored = [
-        (_possibilities(view.others[index]) - _possibilities(after), -index, hint)
+        (possibilities(view.others[index]) - possibilities(after), -index, hint)
         for hint, index, after in _hints(view, allowed)
     ]
     return max(scored)[-1] if scored else None
 
 
-def _possibilities(hand: Iterable[Slot]) -> int:
-    return sum(len(slot.colours) * len(slot.ranks) for slot in hand)
-
-
 def _hints(view: View, allowed: set[str]) -> list[tuple[str, int, tuple[Slot, ...]]]:
     """Return every legal hint, the place in `view.others` of its hand, and this hand after it."""
-    hints = []
+    hints, players = [], len(view.others) + 1
     for index, hand in enumerate(view.others):
         for what in (*COLOURS, *COPIES):
-            name = view.hint(index, COLOUR_NAMES.get(str(what), str(what)))
+            word = COLOUR_NAMES.get(str(what), str(what))
+            name = name_hint(word, (view.player + index + 1) % players, players)
             if name in allowed:
                 hints.append((name, index, tuple(_after_hint(slot, what) for slot in hand)))
     return hints
@@ -215,9 +202,7 @@ def _last_copy(card: Card, view: View) -> bool:
     return _useful(card, view) and Counter(view.discards)[card] == COPIES[card[1]] - 1
 
 
-CARD_TINTS: dict[str, Colour] = {
-    "R": RED, "Y": (235, 180, 20), "G": GREEN, "W": (250, 250, 250), "B": BLUE,
-}  # fmt: skip
+CARD_TINTS = {"R": RED, "Y": (235, 180, 20), "G": GREEN, "W": (250, 250, 250), "B": BLUE}
 NIGHT, BACK, FAINT = (44, 48, 66), (110, 114, 130), (170, 174, 186)
 ENOUGH_POINTS = 14  # of a game that counts as success
 WORDS = {2: "Two", 3: "Three", 4: "Four", 5: "Five"}
@@ -227,9 +212,9 @@ class Hanabi(SpielGame):
     """Hanabi for two to five, who build fireworks and see each other's cards, not their own.
 
     Goal: play the cards of each colour in the order 1, 2, 3, 4, 5. 25 points at most.
-    Observation: lives, hints, deck, fireworks and discards; the cards of every other player, and
-        the own cards from behind, each with what its owner was told. The line at the bottom is the
-        last action. The text tells no card. A hand is of five cards (four or five players: four).
+    Observation: lives, hints, deck, fireworks, discards and the last action; all others' cards, and
+        the own ones from behind, each with what its owner was told. The text tells no card. A hand
+        is of five cards (four or five players: four).
     Actions: `play 1` to `play 5`, `discard 1` to `discard 5` (not with 8 hints), `hint red`, `hint
         3` and so on: all cards of that colour or rank in the other's hand (only with a hint left).
         With more than two players: `hint player 3 red`, `hint player 3 rank 2`.
@@ -240,9 +225,7 @@ class Hanabi(SpielGame):
     Success: the game is over with at least 14 points. `score` is the share of 25.
     Splits: train, val and test differ by seed: the cards and the seat.
     Oracle: a player by rules that uses only what a player may know. Default opponent: the same.
-        registry.yaml has its mean score for two players, docs/games.md for all numbers.
     References: Bard et al., The Hanabi Challenge, 2020. OpenSpiel 2.0.2, `hanabi(players=N)`.
-        Drawing, texts and the player by rules are this package's.
 
     Args:
         players: 2 to 5.
@@ -250,6 +233,7 @@ class Hanabi(SpielGame):
 
     hidden_information: ClassVar[bool] = True
     prompt = game_prompt("You are playing Hanabi.")
+    ground = NIGHT
 
     def __init__(self, *, players: int = 2, **kwargs: Any) -> None:
         check_number("players", players, 2, 5)
@@ -281,7 +265,8 @@ class Hanabi(SpielGame):
     def goal(self, seat: int) -> str:
         order, other, others = "", "the other", "other's"
         if self.seats > 2:
-            number, following = self.player_of(seat) + 1, (self.player_of(seat) + 1) % self.seats + 1
+            number = self.player_of(seat) + 1
+            following = number % self.seats + 1
             order = f"You are player {number}; after you it is player {following}'s turn. "
             other, others = "one of the others", "others'"
         return (
@@ -306,10 +291,8 @@ class Hanabi(SpielGame):
     def explain(self, seat: int, action: str) -> str:
         view = self.view(seat)
         built = " ".join(f"{COLOUR_NAMES[colour]} {top}" for colour, top in view.fireworks.items())
-        hands = "; ".join(
-            " ".join(f"{COLOUR_NAMES[slot.card[0]]} {slot.card[1]}" for slot in hand if slot.card)
-            for hand in view.others
-        )
+        cards = [[slot.card for slot in hand if slot.card] for hand in view.others]
+        hands = "; ".join(" ".join(f"{COLOUR_NAMES[colour]} {rank}" for colour, rank in hand) for hand in cards)
         return f"the fireworks are {built}, the other hands {hands}, so {action}"
 
     def redeal(self, seat: int, rng: np.random.Generator) -> bool:
@@ -339,28 +322,21 @@ class Hanabi(SpielGame):
 
     def _dealt_at(self, player: int) -> list[int]:
         """Return the places in the history of the cards of a player's hand."""
-        state: Any = replay(self.spiel, ())
         hands: list[list[int]] = [[] for _ in range(self.seats)]
         receiver = 0
-        for index, action in enumerate(self.state.history()):
-            if state.is_chance_node():
-                if index < self.seats * self.cards:
-                    receiver = index // self.cards
-                hands[receiver].append(index)
-            else:
-                mover = state.current_player()
-                words = state.action_to_string(mover, action).strip("()").split()
-                if words[0] != "Reveal":
-                    hands[mover].pop(int(words[1]))
-                    receiver = mover
-            state.apply_action(action)
+        for index, move in enumerate(self.state.full_history()):
+            if move.player == pyspiel.PlayerId.CHANCE:
+                first = index < self.seats * self.cards
+                hands[index // self.cards if first else receiver].append(index)
+            elif move.action < 2 * self.cards:  # a discard or a play
+                hands[move.player].pop(move.action % self.cards)
+                receiver = move.player
         return hands[player]
 
-    def draw(self, seat: int) -> Image:
-        view, canvas = self.view(seat), Canvas(self.image_size, NIGHT)
-        canvas.text(f"Lives {view.lives}", 10, 16, 18, WHITE, "lm")
-        canvas.text(f"Hints {view.hints}", 140, 16, 18, WHITE, "lm")
-        canvas.text(f"Deck {view.deck}", 270, 16, 18, WHITE, "lm")
+    def paint(self, canvas: Canvas, seat: int) -> None:
+        view = self.view(seat)
+        for x, words in (10, f"Lives {view.lives}"), (140, f"Hints {view.hints}"), (270, f"Deck {view.deck}"):
+            canvas.text(words, x, 16, 18, WHITE, "lm")
         top, tall, low, bottom = (34, 44, 322, 351) if self.seats == 2 else (32, 30, 334, 356)
 
         # For each colour a firework at the top and its discards at the bottom.
@@ -387,8 +363,6 @@ class Hanabi(SpielGame):
             number = self.player_of(self.last[0]) + 1
             who = "You" if self.last[0] == seat else "Other" if self.seats == 2 else f"Player {number}"
             canvas.text(f"Last: {who}: {self.last[1]}", 10, bottom, 17, WHITE, "lm")
-        draw_turn(canvas, self.movers(), seat)
-        return canvas.finish()
 
     def _draw_hands(self, canvas: Canvas, view: View) -> None:
         high = 254 / self.seats

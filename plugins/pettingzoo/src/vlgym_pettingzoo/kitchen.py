@@ -5,29 +5,26 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
 
 from vlgym.errors import check_choice
 from vlgym.games.multi import Round
-from vlgym.types import Image
 
-from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour, draw_turn
+from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour, Grid
 from .base import GameAtOnce, game_prompt
 
 Cell = tuple[int, int]
 
-LAYOUTS = {
+LAYOUTS = {  # `X` counter, `O` onions, `D` dishes, `P` pot, `S` hatch, `.` floor
     "galley": ("XOXPXX", "D....S", "X....X", "XOXPXX"),
     "island": ("XXOXPX", "X....X", "D.XX.S", "X....X", "XPXOXX"),
     "long": ("XOXPXPXX", "D......S", "X.XXXX.X", "X......O", "XXXXXXXX"),
 }
-"""`X` counter, `O` onions, `D` dishes, `P` pot, `S` hatch, `.` floor."""
-
 COOK_STEPS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
-ONIONS, COOKING = 3, 6
-"""Onions of a soup, and the rounds that it cooks."""
+ONIONS, COOKING = 3, 6  # of a soup, and the rounds that it cooks
 
 
 @dataclass
@@ -48,28 +45,20 @@ class Pot:
 
 @dataclass
 class Kitchen:
-    """A kitchen in some moment.
-
-    Attributes:
-        places, facing: where each cook stands, and the step in which it looks.
-        held: what each cook holds: nothing, `onion`, `dish` or `soup`.
-        pots, counters: by place, pots and what lies on counters.
-        served: soups that went through the hatch.
-    """
+    """A kitchen in some moment."""
 
     layout: str
     places: list[Cell]
-    facing: list[str]
-    held: list[str] = field(default_factory=lambda: ["", ""])
+    facing: list[str]  # the step in which each cook looks
+    held: list[str] = field(default_factory=lambda: ["", ""])  # nothing, `onion`, `dish` or `soup`
     pots: dict[Cell, Pot] = field(default_factory=dict)
-    counters: dict[Cell, str] = field(default_factory=dict)
+    counters: dict[Cell, str] = field(default_factory=dict)  # what lies on them
     served: int = 0
 
     def __post_init__(self) -> None:
         self.pots = self.pots or {cell: Pot() for cell in self.find("P")}
 
     def at(self, cell: Cell) -> str:
-        """Return the letter of a cell."""
         return LAYOUTS[self.layout][cell[0]][cell[1]]
 
     def find(self, letter: str) -> list[Cell]:
@@ -128,9 +117,8 @@ def step(cell: Cell, move: str) -> Cell:
     return cell[0] + down, cell[1] + right
 
 
+# Tasks, the most urgent first.
 URGENT = ("serve", "take soup", "fill", "wait for soup", "fetch dish", "fetch onion", "put down", "rest")
-"""Tasks, the most urgent first."""
-
 DETOUR = 2  # steps that are walked more, rather than send the other cook away
 
 
@@ -139,7 +127,7 @@ def choose(kitchen: Kitchen, cook: int) -> str:
     tasks = [_task(kitchen, 0, "")]
     tasks.append(_task(kitchen, 1, tasks[0]))
 
-    # The cook with the more urgent task goes round the other, or through it if that is much shorter.
+    # The cook with the more urgent task goes round the other, unless through it is much shorter.
     lead = min((0, 1), key=lambda each: URGENT.index(tasks[each]))
     place, other, goals = kitchen.places[lead], kitchen.places[1 - lead], _goals(kitchen, tasks[lead])
     through, around = _way(kitchen, place, goals, ()), _way(kitchen, place, goals, {other})
@@ -148,7 +136,7 @@ def choose(kitchen: Kitchen, cook: int) -> str:
     return move if cook == lead else _follow(kitchen, cook, tasks[cook], way, move)
 
 
-def _follow(kitchen: Kitchen, cook: int, task: str, others_way: list[Cell], others_move: str) -> str:
+def _follow(kitchen: Kitchen, cook: int, task: str, others_way: list[Cell], its_move: str) -> str:
     """Return the move of the cook who makes way."""
     place, other = kitchen.places[cook], kitchen.places[1 - cook]
     if place in others_way:
@@ -157,7 +145,7 @@ def _follow(kitchen: Kitchen, cook: int, task: str, others_way: list[Cell], othe
     goals = _goals(kitchen, task)
     way = _way(kitchen, place, goals, {other, *others_way[:1]})
     move = _act(kitchen, cook, task, goals, way)
-    clash = move == "use" == others_move and kitchen.ahead(0) == kitchen.ahead(1)
+    clash = move == "use" == its_move and kitchen.ahead(0) == kitchen.ahead(1)
     return "stay" if clash else move
 
 
@@ -172,11 +160,7 @@ def _act(kitchen: Kitchen, cook: int, task: str, goals: set[Cell], way: list[Cel
 
 def _way(kitchen: Kitchen, place: Cell, goals: set[Cell], blocked: Container[Cell]) -> list[Cell]:
     """Return a shortest way to a neighbour of a goal; empty where there is none, or on one."""
-
-    def near(cell: Cell) -> bool:
-        return any(step(cell, move) in goals for move in COOK_STEPS)
-
-    return _walk(kitchen, place, near, blocked)
+    return _walk(kitchen, place, lambda cell: any(step(cell, move) in goals for move in COOK_STEPS), blocked)
 
 
 def _walk(kitchen: Kitchen, place: Cell, arrived: Callable[[Cell], bool], blocked: Container[Cell]) -> list[Cell]:
@@ -256,10 +240,8 @@ class KitchenPair(GameAtOnce):
     Endings: truncated after 80 turns of each.
     Success: at least 2 soups. `score` is the number of soups.
     Splits: train, val and test differ by seed: the layout, where the cooks begin, and the seat.
-    Oracle: a planner: greedy cooks, which share the tasks and go the shortest ways. Default
-        opponent: the same.
-    References: Carroll et al., On the Utility of Learning about Humans for Human-AI Coordination,
-        2019 (Overcooked-AI). Rules, layouts, drawing, texts and the cooks are this package's.
+    Oracle: a planner: greedy cooks, which share the tasks. Default opponent: the same.
+    References: Carroll et al., 2019 (Overcooked-AI). Rules, layouts and cooks are this package's.
 
     Args:
         layout: `galley`, `island` or `long`; `None` draws one for each episode.
@@ -320,54 +302,48 @@ class KitchenPair(GameAtOnce):
         self.kitchen.facing.reverse()
         self.kitchen.held.reverse()
 
-    def draw(self, seat: int) -> Image:
-        kitchen, canvas = self.kitchen, Canvas(self.image_size)
-        rows, columns = len(LAYOUTS[kitchen.layout]), len(LAYOUTS[kitchen.layout][0])
-        side = min(376 / columns, 326 / rows)
-        left, top = (384 - side * columns) / 2, 36 + (330 - side * rows) / 2
+    def paint(self, canvas: Canvas, seat: int) -> None:
+        kitchen, rows = self.kitchen, LAYOUTS[self.kitchen.layout]
+        side = min(376 / len(rows[0]), 326 / len(rows))
+        left, top = (384 - side * len(rows[0])) / 2, 36 + (330 - side * len(rows)) / 2
+        grid = Grid(canvas, len(rows), (left, top, side))
         canvas.text(f"Soups served: {kitchen.served}", 12, 18, 19, anchor="lm", bold=0.4)
         canvas.text("you: blue   other: red", 372, 18, 16, GREY, "rm")
-        for row in range(rows):
-            for column in range(columns):
-                x, y = left + column * side, top + row * side
-                self._draw_cell(canvas, (row, column), x, y, side)
 
         # Cooks stand above the floor.
+        for cell in product(range(len(rows)), range(len(rows[0]))):
+            self._draw_cell(grid, cell, kitchen.at(cell))
         for cook in (0, 1):
-            row, column = kitchen.places[cook]
-            x, y = left + (column + 0.5) * side, top + (row + 0.5) * side
-            self._draw_cook(canvas, cook, x, y, side, BLUE if cook == seat else RED)
-        draw_turn(canvas, self.movers(), seat)
-        return canvas.finish()
+            self._draw_cook(grid, cook, BLUE if cook == seat else RED)
 
-    def _draw_cell(self, canvas: Canvas, cell: Cell, x: float, y: float, side: float) -> None:
-        kitchen, kind = self.kitchen, self.kitchen.at(cell)
+    def _draw_cell(self, grid: Grid, cell: Cell, kind: str) -> None:
         if kind == ".":
-            canvas.box(x, y, side, side, _FLOOR, (216, 204, 180), 1)
+            grid.fill(*cell, _FLOOR, (216, 204, 180), 1)
             return
-        canvas.box(x, y, side, side, _COUNTER, (120, 90, 64), 1)
-        middle, size = (x + side / 2, y + side / 2), max(14.0, side / 4)
+        grid.fill(*cell, _COUNTER, (120, 90, 64), 1)
+        canvas, (x, y), size = grid.canvas, grid.middle(*cell), max(14.0, grid.side / 4)
         if kind in "OD":
             tint, word = (_ONION, "onion") if kind == "O" else (_DISH, "dish")
-            canvas.disc(*middle, side * 0.42, tint, INK, 1)
-            canvas.text(word, *middle, size, INK)
+            canvas.disc(x, y, grid.side * 0.42, tint, INK, 1)
+            canvas.text(word, x, y, size, INK)
         elif kind == "S":
-            canvas.box(x + 1, y + 1, side - 2, side - 2, GREEN, WHITE, 2, 4)
-            canvas.text("SERVE", *middle, 0.9 * size, WHITE, bold=0.3)
+            grid.fill(*cell, GREEN, WHITE, 2, 1, 4)
+            canvas.text("SERVE", x, y, 0.9 * size, WHITE, bold=0.3)
         elif kind == "P":
-            pot = kitchen.pots[cell]
-            canvas.box(x + 3, y + 3, side - 6, side - 6, (70, 74, 84), INK, 2, 8)
+            pot = self.kitchen.pots[cell]
+            grid.fill(*cell, (70, 74, 84), INK, 2, 3, 8)
             word, progress, tint = "pot", f"{pot.onions}/{ONIONS}", _ONION
             if pot.ready:
                 progress, tint = "ready", (120, 240, 140)
             elif pot.full:
                 word, progress, tint = "cooks", f"{pot.cooked}/{COOKING}", _SOUP
-            canvas.text(word, middle[0], middle[1] - side * 0.18, size, WHITE)
-            canvas.text(progress, middle[0], middle[1] + side * 0.18, size, tint, bold=0.3)
-        elif cell in kitchen.counters:
-            self._draw_thing(canvas, kitchen.counters[cell], *middle, side * 0.3)
+            canvas.text(word, x, y - grid.side * 0.18, size, WHITE)
+            canvas.text(progress, x, y + grid.side * 0.18, size, tint, bold=0.3)
+        elif cell in self.kitchen.counters:
+            self._draw_thing(canvas, self.kitchen.counters[cell], x, y, grid.side * 0.3)
 
-    def _draw_cook(self, canvas: Canvas, cook: int, x: float, y: float, side: float, tint: Colour) -> None:
+    def _draw_cook(self, grid: Grid, cook: int, tint: Colour) -> None:
+        canvas, side, (x, y) = grid.canvas, grid.side, grid.middle(*self.kitchen.places[cook])
         down, right = COOK_STEPS[self.kitchen.facing[cook]]
         reach, wide = side * 0.48, side * 0.2
         tip = (x + right * reach, y + down * reach)

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from vlgym.games.multi import Round
-from vlgym.types import Image
 
-from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, draw_turn, draw_turns_left
+from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas
 from .base import GameAtOnce, game_prompt
 
-# In pixels and degrees of the engine, and in one frame: a player's step and turn, a zombie's way down,
-# an arrow's flight.
-STEP, TURN, FALL, ARROW = 25, 10, 5, 45.0
+HOLD_FRAMES, SPAWN_DELAY = 3, 10  # frames of a decision, and from one zombie to the next
+
+# In pixels and degrees of the engine, and in one frame.
+STEP, TURN, FALL, ARROW = 25, 10, 5, 45.0  # of a player, a player, a zombie, an arrow
 SWING = (40, 20, 0, -20, -40, -60)  # degrees of the mace from the knight's heading, by frame
 REACH, TOUCH = 32.0, 30.0  # from the knight to the mace; at which things overlap, in each direction
 BOUNDS = (116, 16, 1164, 704)  # left, top, right and bottom of a player's middle
@@ -30,26 +30,7 @@ DEPTH, FAR = 3, 400.0  # decisions of the knight's look-ahead; the distance that
 Point = tuple[float, float]
 
 
-def choose(engine: Any, bodies: list[Any], seat: int, frames: int) -> str:
-    """Return the action of a seat, 0 for the archer and 1 for the knight."""
-    me, mate = bodies[seat], bodies[1 - seat]
-    zombies = [_middle(zombie) for zombie in engine.zombie_list]
-    place = _middle(me)
-    heading = math.degrees(math.atan2(me.direction[0], -me.direction[1]))
-    if not zombies:
-        return "stay" if abs(heading) < 15 else "turn left" if heading > 0 else "turn right"
-    if seat == 1:
-        return _fight(place, heading, zombies, frames)
-
-    # The lower a zombie, the more it matters; half if the knight is nearer to it.
-    weights = []
-    for spot in zombies:
-        nearer = mate.is_alive and math.dist(spot, mate.rect.center) < math.dist(spot, place)
-        weights.append((0.3 + (max(0.0, spot[1]) / BOTTOM) ** 2) * (0.5 if nearer else 1.0))
-    return _shoot(place, heading, zombies, weights, frames)
-
-
-def _shoot(place: Point, heading: float, zombies: list[Point], weights: list[float], frames: int) -> str:
+def _shoot(place: Point, heading: float, zombies: list[Point], weights: list[float]) -> str:
     """Return the first action of the best plan of turns, steps, turns back, waits, then a shot."""
     plans = [(0, 0, 0, wait) for wait in (0, 1, 2, 3, 5, 8)]
     for turn, steps in product(range(-3, 4), range(-4, 5)):
@@ -63,11 +44,11 @@ def _shoot(place: Point, heading: float, zombies: list[Point], weights: list[flo
     for turn, steps, back, wait in plans:
         end, time, danger = place, 0, 0.0
         for decision in range(abs(turn) + wait + abs(steps) + abs(back)):
-            time += frames
+            time += HOLD_FRAMES
             if abs(turn) <= decision - wait < abs(turn) + abs(steps):
-                end = _walk(end, heading + turn * TURN * frames, 1 if steps > 0 else -1, frames)
+                end = _walk(end, heading + turn * TURN * HOLD_FRAMES, 1 if steps > 0 else -1)
             danger += _danger(end, zombies, time)
-        aim = heading + (turn + back) * TURN * frames
+        aim = heading + (turn + back) * TURN * HOLD_FRAMES
         hopes = [_hope(end, aim, zombie, time) for zombie in zombies]
         value = max(map(mul, weights, hopes)) * 0.985**time - danger
         if value > best + 1e-9:
@@ -94,7 +75,7 @@ def _hope(place: Point, aim: float, zombie: Point, time: int) -> float:
     return (30 / spread) ** 0.5 / (1 + (away / spread) ** 2)
 
 
-def _fight(place: Point, heading: float, zombies: list[Point], frames: int) -> str:
+def _fight(place: Point, heading: float, zombies: list[Point]) -> str:
     """Return the first action of the way that soonest brings a zombie under the mace."""
 
     def urgency(zombie: Point) -> float:
@@ -108,7 +89,7 @@ def _fight(place: Point, heading: float, zombies: list[Point], frames: int) -> s
 
         # The value of a way: of its first swing that hits, else of how near it comes to the target.
         for count in range(DEPTH + 1):
-            later = [(x, y + FALL * count * frames) for x, y in zombies]
+            later = [(x, y + FALL * count * HOLD_FRAMES) for x, y in zombies]
             left = [zombie for zombie in later if not _swing_hits(end, look, zombie)]
             if len(left) < len(later):
                 danger += 60 * _danger(end, left, len(SWING))
@@ -116,10 +97,10 @@ def _fight(place: Point, heading: float, zombies: list[Point], frames: int) -> s
                 first = ways[0] if count else "attack"
                 break
             if count < DEPTH:
-                end, look = _act(end, look, ways[count], frames)
-                danger += 60 * _danger(end, zombies, (count + 1) * frames)
+                end, look = _act(end, look, ways[count])
+                danger += 60 * _danger(end, zombies, (count + 1) * HOLD_FRAMES)
         else:
-            time = DEPTH * frames
+            time = DEPTH * HOLD_FRAMES
             value = -_effort(end, look, (target[0], target[1] + FALL * time)) - danger
         if value > best + 1e-9:
             best, action = value, first
@@ -128,12 +109,12 @@ def _fight(place: Point, heading: float, zombies: list[Point], frames: int) -> s
     return action
 
 
-def _act(place: Point, heading: float, action: str, frames: int) -> tuple[Point, float]:
+def _act(place: Point, heading: float, action: str) -> tuple[Point, float]:
     if action.startswith("turn"):
-        return place, heading + (TURN if action == "turn right" else -TURN) * frames
+        return place, heading + (TURN if action == "turn right" else -TURN) * HOLD_FRAMES
     if action == "stay":
         return place, heading
-    return _walk(place, heading, 1 if action == "forward" else -1, frames), heading
+    return _walk(place, heading, 1 if action == "forward" else -1), heading
 
 
 def _effort(place: Point, heading: float, zombie: Point) -> float:
@@ -166,10 +147,10 @@ def _along(heading: float) -> Point:
     return math.sin(math.radians(heading)), -math.cos(math.radians(heading))
 
 
-def _walk(place: Point, heading: float, sign: int, frames: int) -> Point:
+def _walk(place: Point, heading: float, sign: int) -> Point:
     across, down = _along(heading)
-    x = place[0] + sign * frames * round(across * STEP)
-    y = place[1] + sign * frames * round(down * STEP)
+    x = place[0] + sign * HOLD_FRAMES * round(across * STEP)
+    y = place[1] + sign * HOLD_FRAMES * round(down * STEP)
     return min(max(x, BOUNDS[0]), BOUNDS[2]), min(max(y, BOUNDS[1]), BOUNDS[3])
 
 
@@ -183,12 +164,11 @@ def _danger(place: Point, zombies: list[Point], time: int) -> float:
     return near
 
 
-os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "hide")  # which pygame, the engine's import, prints
+os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "hide")  # pygame prints it
 
 ACTIONS = {"forward": 0, "backward": 1, "turn left": 2, "turn right": 3, "attack": 4, "stay": 5}
 ROLES = ("archer", "knight")  # by seat
 FIRST_ZOMBIES = 4  # on their way when the game begins
-HOLD_FRAMES, SPAWN_DELAY = 3, 10  # frames of a decision, and from one zombie to the next
 
 _LEFT, _TOP, _SCALE, _X0 = 8.0, 36.0, 0.307, 40
 _WIDE, _HIGH = 368.0, 221.0
@@ -202,7 +182,7 @@ class KnightsArchersZombies(GameAtOnce):
         Seat 0 is the archer, who shoots arrows; seat 1 the knight, who swings a mace.
     Observation: the ground from above: both players with names and the way they look, you in blue,
         zombies (Z), arrows, the mace, the line; below it a dial with your heading, and who can
-        attack now. The text says which one you are, not where things are.
+        attack now. The text tells your role, not where things are.
     Actions: `forward`, `backward` (75 pixels of the engine, where you look or away from it), `turn
         left`, `turn right` (30 degrees), `attack`, `stay`. Both act at once; each action holds for
         three frames, a fifth of a second in the engine.
@@ -212,12 +192,9 @@ class KnightsArchersZombies(GameAtOnce):
     Success: the line has held for 60 turns. `score` is the number of zombies killed.
     Splits: train, val and test differ by seed: zombies' places and steps, and the seat.
     Oracle: a planner: the archer weighs plans of turns, steps and a shot by how likely they hit;
-        the knight looks three decisions ahead for a swing that hits. Both keep off zombies. Default
-        opponent: the same.
-    References: Terry et al., PettingZoo: Gym for Multi-Agent Reinforcement Learning, NeurIPS 2021.
-        The engine is its `knights_archers_zombies_v11` with one archer and one knight. Ours:
-        actions that hold, a zombie each ten frames (the engine: 20), four at the beginning, one
-        reward for both, the end after 60 turns; drawing, texts and planners.
+        the knight looks three decisions ahead for a swing that hits. Default opponent: the same.
+    References: PettingZoo's `knights_archers_zombies_v11`. Ours: actions that hold, a zombie each
+        ten frames (its: 20), four at the beginning, one reward for both, the end after 60 turns.
     """
 
     at_once = False  # the dead do not act
@@ -288,7 +265,20 @@ class KnightsArchersZombies(GameAtOnce):
         return {"role": ROLES[seat], "alive": alive[seat], "other_alive": alive[1 - seat], "killed": self.killed}
 
     def advise(self, seat: int) -> str | None:
-        return choose(self.engine, self.bodies, seat, HOLD_FRAMES)
+        me, mate = self.bodies[seat], self.bodies[1 - seat]
+        place, zombies = _middle(me), [_middle(zombie) for zombie in self.engine.zombie_list]
+        heading = math.degrees(math.atan2(me.direction[0], -me.direction[1]))
+        if not zombies:
+            return "stay" if abs(heading) < 15 else "turn left" if heading > 0 else "turn right"
+        if seat == 1:
+            return _fight(place, heading, zombies)
+
+        # The lower a zombie, the more it matters; half if the knight is nearer to it.
+        weights = []
+        for spot in zombies:
+            nearer = mate.is_alive and math.dist(spot, mate.rect.center) < math.dist(spot, place)
+            weights.append((0.3 + (max(0.0, spot[1]) / BOTTOM) ** 2) * (0.5 if nearer else 1.0))
+        return _shoot(place, heading, zombies, weights)
 
     def explain(self, seat: int, action: str) -> str:
         here = self.bodies[seat].rect.center
@@ -303,10 +293,8 @@ class KnightsArchersZombies(GameAtOnce):
         """Return the place in the picture of a point of the engine's screen, in layout units."""
         return _LEFT + (point[0] - _X0) * _SCALE, _TOP + point[1] * _SCALE
 
-    def draw(self, seat: int) -> Image:
-        canvas = Canvas(self.image_size)
-        canvas.text(f"zombies killed: {self.killed}", _LEFT, 17, 16, anchor="lm", bold=0.3)
-        draw_turns_left(canvas, self.max_turns - self.rounds, self.max_turns, 106)
+    def paint(self, canvas: Canvas, seat: int) -> None:
+        self.draw_headline(canvas, f"zombies killed: {self.killed}", _LEFT, 106)
         canvas.box(_LEFT, _TOP, _WIDE, _HIGH, _GROUND, INK, 1)
         for x in (_LEFT, self.at((1180, 0))[0]):
             canvas.box(x, _TOP, self.at((100, 0))[0] - _LEFT, _HIGH, _WALL, INK, 1)
@@ -320,8 +308,6 @@ class KnightsArchersZombies(GameAtOnce):
         for other in (1 - seat, seat):
             self._draw_body(canvas, other, seat)
         self._draw_panel(canvas, seat)
-        draw_turn(canvas, self.movers(), seat)
-        return canvas.finish()
 
     def _draw_body(self, canvas: Canvas, other: int, seat: int) -> None:
         body, tint = self.bodies[other], BLUE if other == seat else _TINT
@@ -368,17 +354,10 @@ class KnightsArchersZombies(GameAtOnce):
             y = 282 + 34 * row
             who, tint = ("You", BLUE) if other == seat else ("Other", _TINT)
             canvas.text(f"{who}: {ROLES[other]},", 124, y, 16, tint, "lm", bold=0.3)
-            canvas.text(self._describe(other), 240, y, 16, INK, "lm")
+            body = self.bodies[other]
+            busy = "can attack" if body.timeout is None else ("not ready", "cannot act yet")[other]
+            canvas.text(busy if body.is_alive else "dead", 240, y, 16, INK, "lm")
         canvas.text("Z: zombie     red line: keep them off it", 124, 354, 13, GREY, "lm")
-
-    def _describe(self, seat: int) -> str:
-        """Return a player's condition: dead, ready to attack, or not ready."""
-        body = self.bodies[seat]
-        if not body.is_alive:
-            return "dead"
-        if body.timeout is None:
-            return "can attack"
-        return "not ready" if seat == 0 else "cannot act yet"
 
 
 def _load_engine() -> Any:

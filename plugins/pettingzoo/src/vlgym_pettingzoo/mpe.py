@@ -12,39 +12,29 @@ import numpy as np
 
 from vlgym.errors import check_number
 from vlgym.games.multi import Round
-from vlgym.types import Image
 
-from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour, draw_turn, draw_turns_left
+from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour
 from .base import GameAtOnce, game_prompt
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "hide")  # which pygame, mpe2's import, prints
 
-PUSHES = {"up": (0, 1), "down": (0, -1), "left": (-1, 0), "right": (1, 0), "stay": (0, 0)}
-"""Each action's direction; y grows upwards, as in the engine."""
-
+PUSHES = {"up": (0, 1), "down": (0, -1), "left": (-1, 0), "right": (1, 0), "stay": (0, 0)}  # y is up
 _CODES = {"stay": 0, "left": 1, "right": 2, "down": 3, "up": 4}  # the engine's
-DT, DAMPING = 0.1, 0.25  # the engine's seconds of a frame, and the part of the speed lost in each
-DEAL_TRIES = 1000
+DT, DAMPING = 0.1, 0.25  # seconds of the engine's frame, and the part of the speed lost in each
 _LEFT, _TOP, _SIDE = 26.0, 32.0, 332.0
 
 Point = tuple[float, float]
+Motion = tuple[Point, Point]  # place and speed
 
 
 class ParticleGame(GameAtOnce):
-    """Discs on a field that push themselves about, all at once.
-
-    Attributes:
-        reach: the picture shows x and y from -reach to reach, in the engine's units.
-        rounds: turns that were played.
-
-    Args:
-        frame_skip: frames of the engine that one decision holds for, 1 to 20.
-    """
+    """Discs on a field that push themselves, all at once; a decision is `frame_skip` frames."""
 
     actions = tuple(PUSHES)
-    reach: ClassVar[float] = 1.25
+    reach: ClassVar[float] = 1.25  # the picture shows x and y from -reach to reach
     frames: ClassVar[int] = 1
     prompt = game_prompt("You move on a field.")
+    ground = (226, 224, 216)
 
     def __init__(self, *, frame_skip: int | None = None, **kwargs: Any) -> None:
         self.frame_skip = self.frames if frame_skip is None else frame_skip
@@ -62,14 +52,18 @@ class ParticleGame(GameAtOnce):
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         self.rounds = 0
-        for _ in range(DEAL_TRIES):
+        while True:
             self.engine.reset(seed=int(rng.integers(2**31)))
             if self.fits():
                 return
-        raise RuntimeError(f"{type(self).__name__}: {DEAL_TRIES} deals, and none can be played")
 
     def body_of(self, seat: int) -> Any:
         return self.engine.world.agents[seat]
+
+    def glide(self, seat: int, action: str, motion: Motion) -> Motion:
+        """Return a seat's motion after a turn that begins with a push."""
+        body, (across, up) = self.body_of(seat), PUSHES[action]
+        return glide(motion, (across * body.accel, up * body.accel), self.frame_skip, body.max_speed)
 
     def run_frame(self, moves: Mapping[int, str]) -> list[float]:
         """Run one frame of the engine; return the pay of each seat."""
@@ -91,22 +85,15 @@ class ParticleGame(GameAtOnce):
         """Return a length of the field in layout units."""
         return length * _SIDE / (2 * self.reach)
 
-    def draw_field(self, seat: int, headline: str, side: float) -> Canvas:
-        """Draw a field with a square of this half side, the headline, and the bars of the turns."""
-        canvas = Canvas(self.image_size, (226, 224, 216))
+    def draw_field(self, canvas: Canvas, headline: str, side: float) -> None:
+        """Draw a field with a square of this half side, and the line at the top."""
         canvas.box(_LEFT, _TOP, _SIDE, _SIDE, (238, 236, 228), GREY, 1)
         x, y = self.at((-side, side))
         canvas.box(x, y, self.long(2 * side), self.long(2 * side), WHITE, INK, 2)
-        draw_turn(canvas, self.movers(), seat)
-        canvas.text(headline, _LEFT, 17, 16, anchor="lm", bold=0.3)
-        draw_turns_left(canvas, self.max_turns - self.rounds, self.max_turns, 94)
-        return canvas
+        self.draw_headline(canvas, headline, _LEFT, 94)
 
     def draw_body(self, canvas: Canvas, body: Any, tint: Colour, label: str, name: str) -> None:
-        """Draw an agent: a disc with its label and its name, and an arrow along its glide.
-
-        One that has left the picture is drawn on its edge, with an arrow outwards.
-        """
+        """Draw an agent with an arrow along its glide; one outside on the edge, arrow outwards."""
         place, speed = body.state.p_pos, body.state.p_vel
         inside = np.clip(place, -self.reach * 0.94, self.reach * 0.94)
         (x, y), radius = self.at(inside), self.long(body.size)
@@ -125,12 +112,10 @@ class ParticleGame(GameAtOnce):
             return
 
         # The name stands above or below, where no other disc covers it.
-        above, below = y - radius - 9, y + radius + 9
-        agents = self.engine.world.agents
-        others = [self.at(each.state.p_pos) for each in agents if each is not body]
-        free_above, free_below = (
-            all(math.dist((x, line), other) > radius + 12 for other in others) for line in (above, below)
-        )
+        lines = above, below = y - radius - 9, y + radius + 9
+        others = [self.at(each.state.p_pos) for each in self.engine.world.agents if each is not body]
+        away = [min(math.dist((x, line), other) for other in others) for line in lines]
+        free_above, free_below = (least > radius + 12 for least in away)
         equal = free_above == free_below and speed[1] <= 0.05
         line = above if above > _TOP + 8 and (free_above > free_below or equal) else below
         canvas.text(name, x, line, 14, tint, bold=0.4)
@@ -141,9 +126,13 @@ def distance(one: Any, other: Any) -> float:
     return math.dist(one.state.p_pos, other.state.p_pos)
 
 
-def glide(place: Point, speed: Point, push: Point, frames: int, top: float | None = None) -> tuple[Point, Point]:
-    """Return the place and speed after `frames` frames of an agent that touches nothing."""
-    (x, y), (across, up) = place, speed
+def motion_of(body: Any) -> Motion:
+    return tuple(body.state.p_pos.tolist()), tuple(body.state.p_vel.tolist())
+
+
+def glide(motion: Motion, push: Point, frames: int, top: float | None) -> Motion:
+    """Return the motion after `frames` frames of an agent that touches nothing."""
+    (x, y), (across, up) = motion
     for _ in range(frames):
         x, y = x + across * DT, y + up * DT
         across, up = across * (1 - DAMPING) + push[0] * DT, up * (1 - DAMPING) + push[1] * DT
@@ -164,9 +153,9 @@ class MPESpread(ParticleGame):
     """Spread: three agents must stand on three landmarks, one on each.
 
     Goal: cover all three landmarks at once. An agent's disc covers one whose middle lies under it.
-    Observation: the field from above: the agents with numbers, you in blue, arrows to where each
-        comes to rest without a push, the landmarks with letters (green when covered), and the turns
-        that are left. The text does not tell where things are.
+    Observation: the field from above: numbered agents, you in blue, arrows to where each comes to
+        rest without a push, lettered landmarks (green when covered), and the turns that are left.
+        The text does not tell where things are.
     Actions: `up`, `down`, `left`, `right` (push yourself that way), `stay`. All push at once.
         Agents glide on after a push, and bump into each other.
     Reward: the engine's, the same for all: minus the sum of the landmarks' distances to the nearest
@@ -176,10 +165,9 @@ class MPESpread(ParticleGame):
     Splits: train, val and test differ by seed: all places, and the seat.
     Oracle: a planner: it shares out landmarks by the least sum of ways, and pushes so that it comes
         to rest on its own. Default opponents: the same.
-    References: Lowe et al., Multi-Agent Actor-Critic for Mixed Cooperative-Competitive
-        Environments, 2017. The engine is MPE2's `simple_spread_v3` with `local_ratio=0` (one reward
-        for all). Ours: the four frames of a turn share the engine's push; landmarks lie at least
-        0.5 apart; the end when all are covered, by an agent's radius; drawing, texts and planner.
+    References: Lowe et al., 2017; MPE2's `simple_spread_v3` with `local_ratio=0`. Ours: the four
+        frames of a turn share the engine's push; landmarks lie at least 0.5 apart; the end when all
+        are covered, by an agent's radius.
 
     Args:
         frame_skip: frames of the engine that one decision holds for; they share one push.
@@ -205,21 +193,20 @@ class MPESpread(ParticleGame):
         return min(gaps) >= APART and min(bumps) > 2 * COVERS and not all(self.covered())
 
     def number_of(self, seat: int) -> int:
-        """Return the number that is drawn on a seat's disc, from 1."""
         return self.seats - seat if self.flipped else seat + 1
 
     def covered(self) -> list[bool]:
-        """Return, for each landmark, true if it is covered."""
+        """Tell for each landmark if it is covered."""
         agents, marks = self.engine.world.agents, self.engine.world.landmarks
         return [min(distance(body, mark) for body in agents) < COVERS for mark in marks]
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
         paid = [self.run_frame(moves) for _ in range(self.frame_skip)]
         self.rounds += 1
-        return Round(tuple(np.mean(paid, axis=0).tolist()), terminated=all(self.covered()))
+        return Round(tuple(np.mean(paid, axis=0).tolist()), terminated=self.ended())
 
-    def movers(self) -> tuple[int, ...]:
-        return () if self.rounds and all(self.covered()) else super().movers()
+    def ended(self) -> bool:
+        return all(self.covered())
 
     def goal(self, seat: int) -> str:
         return (
@@ -235,15 +222,17 @@ class MPESpread(ParticleGame):
         return f"You are agent {self.number_of(seat)}. "
 
     def won(self, seat: int) -> bool:
-        return all(self.covered())
+        return self.ended()
 
     def points(self, seat: int) -> float | None:
         return float(sum(self.covered()))
 
     def details(self, seat: int) -> dict[str, Any]:
-        """Return the landmarks covered, and the distance to the own one by `share`."""
-        away = distance(self.body_of(seat), self.engine.world.landmarks[self.share()[seat]])
+        away = distance(self.body_of(seat), self.mark_of(seat))
         return {"covered": sum(self.covered()), "distance": round(away, 6)}
+
+    def mark_of(self, seat: int) -> Any:
+        return self.engine.world.landmarks[self.share()[seat]]
 
     def share(self) -> tuple[int, ...]:
         """Return the landmark of each seat by the least sum of ways from their places of rest."""
@@ -258,22 +247,17 @@ class MPESpread(ParticleGame):
         return min(permutations(range(self.seats)), key=ways)
 
     def advise(self, seat: int) -> str | None:
-        """Return the push after which it comes to rest nearest to its landmark."""
-        body = self.body_of(seat)
-        mark = self.engine.world.landmarks[self.share()[seat]].state.p_pos
-        place, speed = body.state.p_pos.tolist(), body.state.p_vel.tolist()
+        mark, motion = self.mark_of(seat).state.p_pos, motion_of(self.body_of(seat))
 
         def miss(action: str) -> float:
-            push = (PUSHES[action][0] * body.accel, PUSHES[action][1] * body.accel)
-            (x, y), (across, up) = glide(place, speed, push, self.frame_skip)
+            (x, y), (across, up) = self.glide(seat, action, motion)
             return math.dist((x + across * DT / DAMPING, y + up * DT / DAMPING), mark)
 
         return min(reversed(PUSHES), key=miss)
 
     def explain(self, seat: int, action: str) -> str:
-        mark = self.share()[seat]
-        way = self.way_to(seat, self.engine.world.landmarks[mark].state.p_pos)
-        return f"landmark {'ABC'[mark]} is mine, {way}, so {action}"
+        way = self.way_to(seat, self.mark_of(seat).state.p_pos)
+        return f"landmark {'ABC'[self.share()[seat]]} is mine, {way}, so {action}"
 
     def mirror(self) -> None:
         first, last = self.engine.world.agents[0].state, self.engine.world.agents[-1].state
@@ -281,9 +265,9 @@ class MPESpread(ParticleGame):
         first.p_vel, last.p_vel = last.p_vel, first.p_vel
         self.flipped = True
 
-    def draw(self, seat: int) -> Image:
+    def paint(self, canvas: Canvas, seat: int) -> None:
         covered = self.covered()
-        canvas = self.draw_field(seat, f"covered: {sum(covered)} of 3", 1.0)
+        self.draw_field(canvas, f"covered: {sum(covered)} of 3", 1.0)
 
         # A scale at the bottom left: the way of one push.
         left, y = _LEFT + 10, _TOP + _SIDE - 11
@@ -311,7 +295,6 @@ class MPESpread(ParticleGame):
             x, y = x + self.long(COVERS), y + self.long(COVERS)
             canvas.box(x - 2, y - 8, 16, 16, tint, WHITE, 1, 4)
             canvas.text(letter, x + 6, y, 13, WHITE, bold=0.3)
-        return canvas.finish()
 
 
 RUNNER = 2  # the runner's seat; the chasers have seats 0 and 1
@@ -327,9 +310,8 @@ class MPETag(ParticleGame):
 
     Goal: seats 0 and 1 are the chasers: touch the runner before the turns are over, or drive it out
         of the field. Seat 2 is the runner: be neither touched nor leave the field.
-    Observation: the field from above: chasers with numbers, the runner with an R, your disc in
-        blue, an arrow for the speed of each, the rocks, and the turns that are left. The text says
-        which disc is yours, not where things are.
+    Observation: the field from above: numbered chasers, the runner R, your disc in blue, an arrow
+        for the speed of each, rocks, and the turns that are left. The text tells your disc alone.
     Actions: `up`, `down`, `left`, `right` (push yourself that way), `stay`. All push at once. Discs
         glide on after a push, and bump into rocks and each other.
     Reward: a tenth of the engine's: for each frame of a touch 1 to both chasers and -1 to the
@@ -342,10 +324,9 @@ class MPETag(ParticleGame):
     Oracle: a planner: the runner looks two turns ahead for the way on which it keeps clear; the
         chasers head for where it can be met, from two sides. The opponent `search` runs from, or
         straight at, where the others are now. Default opponents: the oracle.
-    References: Lowe et al., Multi-Agent Actor-Critic for Mixed Cooperative-Competitive
-        Environments, 2017. The engine is MPE2's `simple_tag_v3` with two chasers. Ours: a turn
-        lasts two frames; the game ends with a touch or beyond the edge; chasers begin at least 0.8
-        away, nobody on a rock, and rocks lie apart; drawing, texts and players.
+    References: Lowe et al., 2017; MPE2's `simple_tag_v3` with two chasers. Ours: a turn lasts two
+        frames; the game ends with a touch or beyond the edge; chasers begin at least 0.8 away,
+        nobody on a rock, and rocks lie apart.
 
     Args:
         frame_skip: frames of the engine that one decision holds for.
@@ -361,7 +342,6 @@ class MPETag(ParticleGame):
         return simple_tag_v3.raw_env(num_good=1, num_adversaries=2, num_obstacles=2, max_cycles=10**9)
 
     def fits(self) -> bool:
-        """True if rocks lie apart, no agent is on one, and the runner has room in the field."""
         self.caught = self.left = False
         agents, rocks = self.engine.world.agents, self.engine.world.landmarks
         runner = agents[RUNNER]
@@ -374,11 +354,10 @@ class MPETag(ParticleGame):
             and float(np.max(np.abs(runner.state.p_pos))) < 0.85
         )
 
-    def movers(self) -> tuple[int, ...]:
-        return () if self.caught or self.left else super().movers()
+    def ended(self) -> bool:
+        return self.caught or self.left
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
-        """Run the frames of one turn; none after a touch."""
         paid = np.zeros(self.seats)
         for _ in range(self.frame_skip):
             paid += self.run_frame(moves)
@@ -388,10 +367,10 @@ class MPETag(ParticleGame):
             self.left = bool(np.max(np.abs(runner.state.p_pos)) > FIELD)
             if self.left and not self.caught:
                 paid += (SCALE, SCALE, -SCALE)
-            if self.caught or self.left:
+            if self.ended():
                 break
         self.rounds += 1
-        return Round(tuple((paid / SCALE).tolist()), terminated=self.caught or self.left)
+        return Round(tuple((paid / SCALE).tolist()), terminated=self.ended())
 
     def goal(self, seat: int) -> str:
         yours = (
@@ -412,11 +391,10 @@ class MPETag(ParticleGame):
         return "You are the runner. " if seat == RUNNER else f"You are chaser {seat + 1}. "
 
     def won(self, seat: int) -> bool:
-        lost = self.caught or self.left
-        return not lost and self.rounds >= self.max_turns if seat == RUNNER else lost
+        return not self.ended() and self.rounds >= self.max_turns if seat == RUNNER else self.ended()
 
     def points(self, seat: int) -> float | None:
-        return float(self.rounds - (self.caught or self.left))
+        return float(self.rounds - self.ended())
 
     def details(self, seat: int) -> dict[str, Any]:
         return {"role": "runner" if seat == RUNNER else "chaser", "caught": self.caught, "left": self.left}
@@ -448,17 +426,11 @@ class MPETag(ParticleGame):
         """Return a chaser's push that brings it nearest to a point in two turns, clear of rocks."""
 
         def cost(action: str) -> float:
-            place, speed = self._glide(seat, action, _motion(self.body_of(seat)))
+            place, speed = self.glide(seat, action, motion_of(self.body_of(seat)))
             after = (place[0] + speed[0] * 0.2, place[1] + speed[1] * 0.2)
             return math.dist(after, target) + self._rocks(seat, after) + self._rocks(seat, place)
 
         return min(PUSHES, key=cost)
-
-    def _glide(self, seat: int, action: str, start: tuple[Point, Point]) -> tuple[Point, Point]:
-        """Return place and speed after a turn that begins with a push."""
-        body = self.body_of(seat)
-        push = (PUSHES[action][0] * body.accel, PUSHES[action][1] * body.accel)
-        return glide(*start, push, self.frame_skip, body.max_speed)
 
     def _rocks(self, seat: int, place: Point) -> float:
         """Return the depth of a place inside a rock."""
@@ -467,11 +439,11 @@ class MPETag(ParticleGame):
 
     def _flee(self, turns: int) -> str:
         """Return the runner's push that keeps clearest of chasers who come straight on."""
-        *chasers, start = map(_motion, self.engine.world.agents)
+        *chasers, start = map(motion_of, self.engine.world.agents)
         return max(PUSHES, key=lambda action: self._safety(action, start, chasers, turns))
 
-    def _safety(self, action: str, start: tuple[Point, Point], chasers: list[tuple[Point, Point]], turns: int) -> float:
-        motion = place, speed = self._glide(RUNNER, action, start)
+    def _safety(self, action: str, start: Motion, chasers: list[Motion], turns: int) -> float:
+        motion = place, speed = self.glide(RUNNER, action, start)
         moved = [self._chase(seat, chaser, place) for seat, chaser in enumerate(chasers)]
 
         # Distances to chasers, edge and rocks make the value of the place.
@@ -486,16 +458,16 @@ class MPETag(ParticleGame):
             return value - 4 * max(0.0, max(map(abs, rest)) - 0.85) - 0.1 * math.hypot(*rest)
         return value * 0.5 + max(self._safety(after, motion, moved, turns - 1) for after in PUSHES)
 
-    def _chase(self, seat: int, chaser: tuple[Point, Point], place: Point) -> tuple[Point, Point]:
+    def _chase(self, seat: int, chaser: Motion, place: Point) -> Motion:
         """Return a chaser's motion after a turn of pushing straight towards a place."""
         (x, y), body = chaser[0], self.body_of(seat)
         away = math.dist((x, y), place) or 1.0
         push = ((place[0] - x) / away * body.accel, (place[1] - y) / away * body.accel)
-        return glide(*chaser, push, self.frame_skip, body.max_speed)
+        return glide(chaser, push, self.frame_skip, body.max_speed)
 
-    def draw(self, seat: int) -> Image:
+    def paint(self, canvas: Canvas, seat: int) -> None:
         headline = "caught!" if self.caught else "out of the field!" if self.left else "chasers 1, 2 hunt R"
-        canvas = self.draw_field(seat, headline, FIELD)
+        self.draw_field(canvas, headline, FIELD)
         for rock in self.engine.world.landmarks:
             x, y = self.at(rock.state.p_pos)
             canvas.disc(x, y, self.long(rock.size), _ROCK, GREY, 2)
@@ -504,8 +476,3 @@ class MPETag(ParticleGame):
             tint = BLUE if other == seat else (RED, _OTHER, GREEN)[other]
             name = "you" if other == seat else ("", "", "runner")[other]
             self.draw_body(canvas, self.body_of(other), tint, "12R"[other], name)
-        return canvas.finish()
-
-
-def _motion(body: Any) -> tuple[Point, Point]:
-    return tuple(body.state.p_pos.tolist()), tuple(body.state.p_vel.tolist())

@@ -14,12 +14,13 @@ from importlib.resources import files
 from typing import Any, ClassVar
 
 import numpy as np
+import pyspiel
 
 from vlgym.errors import check_number
 from vlgym.games.multi import Round
-from vlgym.types import Image
+from vlgym.sight.blind import BlindPlayer
 
-from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, draw_card, draw_turn
+from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, draw_card
 from .base import game_prompt
 from .spiel import SpielGame, load_game, replay
 
@@ -38,6 +39,15 @@ def find_shares(state: Any) -> dict[int, float]:
     return {action: row.get(action, 0.0) for action in state.legal_actions()}
 
 
+class Bold(BlindPlayer):
+    """Raises, bets or calls, and never folds; it wins more matches than random play."""
+
+    name = "raises or calls"
+
+    def choose(self, text: str, legal: tuple[str, ...]) -> str:
+        return next(action for action in ("raise", "bet", "call", *legal) if action in legal)
+
+
 RARE = 0.02  # shares below this count as 0: CFR+ leaves traces of bad actions
 RANKS = "JQK"
 FELT = (214, 232, 220)
@@ -53,17 +63,11 @@ class LastHand:
 
 
 class PokerMatch(SpielGame):
-    """A match of some hands; the first player changes from hand to hand.
-
-    Attributes:
-        hand: number of hands that are over.
-        chips: gains of each seat so far.
-        bids: seat, action and number of dealt cards of each move of this hand.
-        before: the end of the hand before.
-    """
+    """A match of some hands; the first player changes from hand to hand."""
 
     zero_sum: ClassVar[bool] = True
     hidden_information: ClassVar[bool] = True
+    ground = FELT
 
     def __init__(self, *, hands: int = 10, **kwargs: Any) -> None:
         check_number("hands", hands, 1, 100)
@@ -73,7 +77,7 @@ class PokerMatch(SpielGame):
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         self.chance_rng = rng
         self.noise = int(rng.integers(2**31))
-        self.base, self.hand, self.chips = 0, 0, [0, 0]
+        self.base, self.hand, self.chips = 0, 0, [0, 0]  # `hand`: number of hands that are over
         self.before: LastHand | None = None
         self.last: tuple[int, str] | None = None
         self._begin_hand()
@@ -81,18 +85,13 @@ class PokerMatch(SpielGame):
     def _begin_hand(self) -> None:
         self.first = (self.base + self.hand) % 2
         self.state = load_game(self.spiel).new_initial_state()
-        self.bids: list[tuple[int, str, int]] = []
+        self.bids: list[tuple[int, str, int]] = []  # seat, action, number of dealt cards
         self.roll()
 
     @property
     def dealt(self) -> list[int]:
         """OpenSpiel's cards of this hand: of player 0, of player 1, then the public one."""
-        state, cards = load_game(self.spiel).new_initial_state(), []
-        for action in self.state.history():
-            if state.is_chance_node():
-                cards.append(action)
-            state.apply_action(action)
-        return cards
+        return [move.action for move in self.state.full_history() if move.player == pyspiel.PlayerId.CHANCE]
 
     def card_of(self, seat: int) -> int:
         return int(self.state.history()[self.player_of(seat)])
@@ -176,9 +175,8 @@ class PokerMatch(SpielGame):
         begins = "You begin" if self.first == seat else "The other begins"
         return f"Hand {self.hand + 1} of {self.hands}. {begins} this hand. "
 
-    def draw(self, seat: int) -> Image:
-        canvas, chips = Canvas(self.image_size, FELT), self.chips[seat]
-        number = min(self.hand + 1, self.hands)
+    def paint(self, canvas: Canvas, seat: int) -> None:
+        chips, number = self.chips[seat], min(self.hand + 1, self.hands)
         canvas.text(f"Hand {number} of {self.hands}", 12, 18, 18, anchor="lm")
         canvas.text(f"Your chips: {chips:+d}", 372, 18, 18, GREEN if chips >= 0 else RED, "rm", 0.4)
         canvas.text("Other", 12, 98, 18, anchor="lm", bold=0.4)
@@ -189,8 +187,6 @@ class PokerMatch(SpielGame):
             self._draw_hand(canvas, seat)
         if self.before is not None:
             self._draw_before(canvas, seat, self.before)
-        draw_turn(canvas, self.movers(), seat)
-        return canvas.finish()
 
     def _draw_hand(self, canvas: Canvas, seat: int) -> None:
         # Cards: the other's face down, the own one, the public one.
@@ -247,11 +243,9 @@ class KuhnPoker(PokerMatch):
     Reward: chips won or lost, at the end of each hand: 1, or 2 after a call.
     Endings: terminated after the last hand.
     Splits: train, val and test differ by seed: cards, seat, and so how the opponent plays.
-    Oracle: near-equilibrium play, a table that CFR+ made in 2,000 iterations: a best reply wins
-        less than 0.001 chips a hand against it. Equilibrium play does not lose; it does not win the
-        most against weak players. Default opponent: the same.
-    References: Kuhn, A simplified two-person poker, 1950. OpenSpiel 2.0.2, `kuhn_poker` and
-        `CFRPlusSolver`. Drawing and texts are this package's.
+    Oracle: near-equilibrium play: a best reply wins less than 0.001 chips a hand against it. It
+        does not win the most against weak players. Default opponent: the same.
+    References: Kuhn, 1950. OpenSpiel 2.0.2, `kuhn_poker` and `CFRPlusSolver`.
 
     Args:
         hands: hands of a match, 1 to 100.
@@ -286,10 +280,8 @@ class LeducHoldem(PokerMatch):
     Reward: chips won or lost, at the end of each hand, from -13 to 13.
     Endings: terminated after the last hand.
     Splits: train, val and test differ by seed: cards, seat, and so how the opponent plays.
-    Oracle: near-equilibrium play, a table that CFR+ made in 1,000 iterations: a best reply wins
-        less than 0.01 chips a hand against it. Default opponent: the same.
-    References: Southey et al., Bayes' Bluff: Opponent Modelling in Poker, UAI 2005. OpenSpiel
-        2.0.2, `leduc_poker` and `CFRPlusSolver`. Drawing and texts are this package's.
+    Oracle: near-equilibrium play (below 0.01 chips a hand for a best reply); the default opponent.
+    References: Southey et al., UAI 2005. OpenSpiel 2.0.2, `leduc_poker` and `CFRPlusSolver`.
 
     Args:
         hands: hands of a match, 1 to 100.

@@ -11,25 +11,21 @@ from PIL import Image as Pictures
 from vlgym.errors import NotInstalledError
 from vlgym.games.multi import Round
 from vlgym.registry.installing import how_to_install
-from vlgym.types import Image
 
-from .art import Canvas, draw_turn
+from .art import Canvas
 from .base import GameAtOnce, game_prompt
 
 FRAMES = 10  # of the console in a decision; a second has 60
+# The stick's code of an action, and the frames that it is held for.
 STICKS = {"up": (3, 5), "up a bit": (3, 2), "stay": (0, 0), "down a bit": (4, 2), "down": (4, 5)}
-"""Action: the stick's code, and the frames that it is held for."""
-
 SHIFT = {"up": -28, "up a bit": -10, "stay": 0, "down a bit": 10, "down": 28}  # rows of a paddle
 WINNING = 3  # points
 MODE = 4  # two players with the paddles, the first game of Video Olympics, as in PettingZoo
 
+# Places in the console's memory; of seats 0 and 1. The ball's row is 0 while there is none.
 BALL_X, BALL_Y, BALL_DOWN, BALL_LEFT, SCORES, PADDLES = 49, 54, 56, 58, (14, 13), (51, 50)
-"""Places in the console's memory; of seats 0 and 1. The ball's row is 0 while there is none."""
-
 REACHED = (186, 70)  # columns of memory at which the ball is just before a seat's paddle
-MIDDLE, HIGH, LOW = 6, 4, 9
-"""Rows from a paddle to the ball that meets its middle, and that flies on upwards or downwards."""
+MIDDLE, HIGH, LOW = 6, 4, 9  # rows from a paddle to a ball that flies on straight, up or down
 
 SIDES = ("green paddle on the right", "orange paddle on the left")
 _FIELD, _GROUND = slice(34, 194), np.array((144, 72, 17), dtype=np.uint8)
@@ -40,8 +36,8 @@ class Pong(GameAtOnce):
 
     Goal: be the first to three points: the ball leaves the field behind the other. Seat 0 has the
         green paddle on the right, seat 1 the orange one on the left.
-    Observation: the console's field of 160 x 160 pixels, doubled; the ball and the paddles of 3 and
-        6 frames before are faint. The text tells your side and the score, not where things are.
+    Observation: the console's field of 160 x 160 pixels, doubled; ball and paddles of 3 and 6
+        frames before are faint. The text tells your side and the score, not where things are.
     Actions: `up`, `down` (28 rows of the field), `up a bit`, `down a bit` (10 rows), `stay`. Both
         act at once, and a decision is ten frames, a sixth of a second.
     Reward: 1 for a point, -1 for one of the other.
@@ -51,8 +47,7 @@ class Pong(GameAtOnce):
     Oracle: a planner: it goes where the ball will arrive, and meets it with the edge that sends it
         away from the other. `search`, the default opponent, follows the ball's present row.
     References: the console is Multi-Agent-ALE's (PettingZoo's `pong_v3`, mode 4), the cartridge
-        Video Olympics of 1978. Xu et al., VS-Bench, arXiv 2506.02387, 2025, play three points
-        against the console's player. Ours: actions that hold, the height of serves by seed.
+        Video Olympics of 1978. Ours: actions that hold, the height of serves by seed.
     """
 
     prompt = game_prompt("You are playing Pong.")
@@ -112,7 +107,6 @@ class Pong(GameAtOnce):
         return int(self.memory[SCORES[seat]])
 
     def paddle_of(self, seat: int) -> int:
-        """Return the row of memory of a seat's paddle."""
         return int(self.memory[PADDLES[seat]])
 
     @property
@@ -120,20 +114,17 @@ class Pong(GameAtOnce):
         """Columns and rows from the field's middle to the ball, to the right and down."""
         return int(self.memory[BALL_X]) - 128, int(self.memory[BALL_Y]) - 126
 
-    def _over(self) -> bool:
+    def ended(self) -> bool:
         return max(self.score_of(0), self.score_of(1)) == WINNING
-
-    def movers(self) -> tuple[int, ...]:
-        return () if self._over() else (0, 1)
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
         before = self.score_of(0) - self.score_of(1)
         self.rounds += 1
         self._play(moves[0], moves[1])
         gained = float(self.score_of(0) - self.score_of(1) - before)
-        if gained and not self._over():
+        if gained and not self.ended():
             self._serve()
-        return Round((gained, -gained), terminated=self._over())
+        return Round((gained, -gained), terminated=self.ended())
 
     def goal(self, seat: int) -> str:
         return (
@@ -146,11 +137,10 @@ class Pong(GameAtOnce):
         )
 
     def tell(self, seat: int) -> str:
-        mine, its = self.score_of(seat), self.score_of(1 - seat)
-        return f"You are the {SIDES[seat]}. Points: you {mine}, other {its}. "
+        return f"You are the {SIDES[seat]}. Points: you {self.score_of(seat)}, other {self.score_of(1 - seat)}. "
 
     def won(self, seat: int) -> bool:
-        over = self._over() or self.rounds >= self.max_turns
+        over = self.ended() or self.rounds >= self.max_turns
         return over and self.score_of(seat) > self.score_of(1 - seat)
 
     def points(self, seat: int) -> float | None:
@@ -163,14 +153,12 @@ class Pong(GameAtOnce):
     def advise(self, seat: int) -> str | None:
         """Go where the ball arrives; back to the middle while it flies away."""
         if seat not in self._advice:
-            low = self.paddle_of(1 - seat) > 120
+            edge = HIGH if self.paddle_of(1 - seat) > 120 else LOW
             coming = self.to_right == (seat == 0)
-            goal = self._foresee(seat) - (HIGH if low else LOW) if coming else 115
-            self._advice[seat] = self._towards(seat, goal)
+            self._advice[seat] = self._towards(seat, self._foresee(seat) - edge if coming else 115)
         return self._advice[seat]
 
     def search(self, seat: int) -> str | None:
-        """Follow the ball."""
         return self._towards(seat, self.memory[BALL_Y] - MIDDLE)
 
     def _towards(self, seat: int, row: int) -> str:
@@ -197,7 +185,7 @@ class Pong(GameAtOnce):
         place = f"{abs(away)} rows {'below' if away > 0 else 'above'} my paddle"
         return f"the ball is {place} and {'comes' if coming else 'flies away'}, so {action}"
 
-    def draw(self, seat: int) -> Image:
+    def paint(self, canvas: Canvas, seat: int) -> None:
         # The frames before are laid below the present one, fainter.
         field = np.full((160, 160, 3), _GROUND)
         weights = (0.35, 0.6, 1.0)[-len(self._seen) :]
@@ -205,15 +193,12 @@ class Pong(GameAtOnce):
             drawn = (frame != _GROUND).any(axis=-1)
             field[drawn] = weight * frame[drawn] + (1 - weight) * _GROUND
 
-        canvas = Canvas(self.image_size)
         side, edge = round(320 * canvas.scale), round(32 * canvas.scale)
         picture = Pictures.fromarray(field).resize((side, side), Pictures.Resampling.NEAREST)
         canvas.picture.paste(picture, (edge, edge))
         canvas.text(f"{self.score_of(1)} : {self.score_of(0)}", 192, 17, 20, bold=0.4)
         for other, x in ((1, 64), (0, 312)):
             canvas.text("you" if other == seat else "other", x, 17, 16, bold=0.4)
-        draw_turn(canvas, self.movers(), seat)
-        return canvas.finish()
 
     def close(self) -> None:
         if hasattr(self, "_power_on"):

@@ -10,24 +10,23 @@ from typing import Any, ClassVar
 import numpy as np
 import pyspiel
 
-from vlgym.games.multi import MultiVLEnv, Round
+from vlgym.games.multi import Round
+
+from .base import PaintedGame
 
 
-class SpielGame(MultiVLEnv):
+class SpielGame(PaintedGame):
     """A game in turn whose rules are OpenSpiel's.
 
     Attributes:
-        spiel: OpenSpiel's name of the game, with parameters.
         state: OpenSpiel's state, never at a chance node.
         first: the seat of OpenSpiel's player 0: seat 0, or the last one, in reverse order.
         last: seat and action of the last move.
-        marks: names of the pieces of OpenSpiel's players 0 and 1.
-        opening: random moves before the first one, an even number.
     """
 
-    spiel: str = ""
-    opening: ClassVar[int] = 0
-    marks: ClassVar[Sequence[str]] = ()
+    spiel: str = ""  # OpenSpiel's name of the game, with parameters
+    opening: ClassVar[int] = 0  # random moves before the first one, an even number
+    marks: ClassVar[Sequence[str]] = ()  # names of the pieces of OpenSpiel's players 0 and 1
     symmetric: ClassVar[bool] = True
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
@@ -37,6 +36,7 @@ class SpielGame(MultiVLEnv):
         self.last: tuple[int, str] | None = None
         self.state = load_game(self.spiel).new_initial_state()
         self.roll()
+        self.draw_opening(rng)
 
     def player_of(self, seat: int) -> int:
         """Return OpenSpiel's number of the player at a seat, and the other way round."""
@@ -72,13 +72,13 @@ class SpielGame(MultiVLEnv):
         return "\n".join([f"the board ({pieces}, . empty){last}", *rows])
 
     def draw_opening(self, rng: np.random.Generator) -> None:
-        """Make `opening` random moves that lead to a board of the episode's split."""
+        """Make `opening` random moves that lead to a board of the episode's split, by its hash."""
         while self.opening:
             self.state = load_game(self.spiel).new_initial_state()
             while not self.state.is_terminal() and self.state.move_number() < self.opening:
                 self.state.apply_action(int(rng.choice(self.state.legal_actions())))
-            split = self.seed_split or "train"
-            if not self.state.is_terminal() and find_split(self.state) == split:
+            split = {0: "test", 1: "val"}.get(zlib.crc32(str(self.state).encode()) % 10, "train")
+            if not self.state.is_terminal() and split == (self.seed_split or "train"):
                 return
 
     def roll(self) -> None:
@@ -102,20 +102,15 @@ class SearchedGame(SpielGame):
     """A game without chance whose players search, with draws from the episode's seed.
 
     Its `opening` belongs to one split by its hash, so no game of one split opens as one of another.
-
-    Attributes:
-        strong: simulations of the tree search for a move of the oracle.
-        modest: simulations for a move of the opponent `search`.
     """
 
     zero_sum: ClassVar[bool] = True
-    strong: ClassVar[int]
-    modest: ClassVar[int]
+    strong: ClassVar[int]  # simulations of the tree search for a move of the oracle
+    modest: ClassVar[int]  # and for one of the opponent `search`
 
-    def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().deal(rng, options)
+    def draw_opening(self, rng: np.random.Generator) -> None:
         self.salt = int(rng.integers(2**31))
-        self.draw_opening(rng)
+        super().draw_opening(rng)
 
     def advise(self, seat: int) -> str | None:
         return self.name_action(search(self.state, self.strong, self.salt))
@@ -136,11 +131,6 @@ class SearchedGame(SpielGame):
 @lru_cache(maxsize=32)
 def load_game(name: str) -> Any:
     return pyspiel.load_game(name)
-
-
-def find_split(state: Any) -> str:
-    """Return the split of an opening: one of ten is test, one val, the others are train."""
-    return {0: "test", 1: "val"}.get(zlib.crc32(str(state).encode()) % 10, "train")
 
 
 def search(state: Any, simulations: int, salt: int) -> int:

@@ -1,1 +1,0 @@
-"""Questions about a position of a game: one picture, one answer."""
