@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from vlgym.errors import UserError
 
-from .groups import LONGEST_SOLUTION
-from .level import Level
+from .level import LONGEST_SOLUTION, Level
 from .package import load_generator, seed_generator
 from .solver import SOLVED, solve, to_mask
 
