@@ -23,9 +23,8 @@ from vlgym.env.seeding import SPLITS as SEED_SPLITS
 from vlgym.env.seeding import episode_seed, split_of
 from vlgym.errors import UserError, check_choice
 
-from .engine import fast_engine
 from .game import LOOK, TASKS, Game, Goal
-from .package import DOWNLOAD_AGAIN, VARIABLE, data_folder
+from .package import DOWNLOAD_AGAIN, VARIABLE, data_folder, fast_engine
 
 SPLITS = ("train", "valid_seen", "valid_unseen")
 SPLIT_OF_SEEDS = dict(zip(SEED_SPLITS, SPLITS, strict=True))

@@ -21,6 +21,7 @@ from .game import World, number_key
 from .rooms import GRID, pose_of, position_of
 
 STEP = 4  # distance between candidate positions, pixels at the basic size
+_font = lru_cache(maxsize=64)(ImageFont.load_default)
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels; right and bottom are outside
 
 
@@ -259,8 +260,3 @@ def _wrap(sentence: str, size: int, width: int) -> list[str]:
 def _inner(box: Box) -> Box:
     """Return a box for Pillow, which counts the last row and column in."""
     return box[0], box[1], max(box[0], box[2] - 1), max(box[1], box[3] - 1)
-
-
-@lru_cache(maxsize=64)
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    return ImageFont.load_default(size=size)
