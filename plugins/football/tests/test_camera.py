@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from vlgym_football import camera
+from vlgym_football import engine
 
 from vlgym.errors import MissingSystemPartError
 from vlgym.registry.making import make
@@ -35,11 +35,11 @@ def test_the_camera_shows_the_pitch_and_is_reproducible(tmp_path: Path) -> None:
 
 
 def test_a_missing_driver_is_reported_and_kills_no_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    camera.probe_camera.cache_clear()
+    engine.probe_camera.cache_clear()
     # A driver that does not exist ends the trying process inside the engine.
     monkeypatch.setenv("__EGL_VENDOR_LIBRARY_FILENAMES", "/nowhere.json")
     try:
         with pytest.raises(MissingSystemPartError, match="libegl-mesa0"):
             make("vlgym/Football-v0", view="camera")
     finally:
-        camera.probe_camera.cache_clear()
+        engine.probe_camera.cache_clear()

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from vlgym_football import build
-from vlgym_football.names import MAGEBENCH, MAGEBENCH_MINI
-from vlgym_football.plugin import FOOTBALL_1, vlgym_suites
+from vlgym_football.plugin import FOOTBALL_1, MAGEBENCH, MAGEBENCH_MINI, vlgym_suites
 
 from vlgym.env import VLEnv
 from vlgym.errors import MissingSystemPartError, UserError

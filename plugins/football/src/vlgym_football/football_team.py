@@ -17,8 +17,8 @@ from vlgym.types import Image
 from .build import require_engine
 from .engine import ACTION_SETS, DIRECTIONS, IDLE, explain_actions
 from .match import MOST_PLAYERS, TeamMatch, for_players
-from .names import TEAM
 from .pitch import PitchPainter
+from .plugin import TEAM
 from .scenario import FOLDER, read_file
 from .tactics import TeamScript
 

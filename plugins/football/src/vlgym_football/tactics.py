@@ -229,7 +229,6 @@ class TeamScript:
         return plays
 
     def _scores(self, attacker: int, play: list[str]) -> bool:
-        """True if a shot goes in."""
 
         def decide(count: int) -> Mapping[int, str]:
             return {attacker: play[count]} if count < len(play) else {}
