@@ -22,9 +22,8 @@ from typing import Any
 import psutil
 import pytest
 
-import vlgym.browser.chromium
-from vlgym.browser.chromium import BrowserError, BrowserPool, Chromium, Limits, WebDriverException
-from vlgym.browser.process_limits import ProcessGuard, kill_tree, list_tree, measure_tree
+from vlgym.browser import chromium
+from vlgym.browser.chromium import BrowserError, BrowserPool, Chromium, Limits, ProcessGuard
 from vlgym.browser.room import Room
 from vlgym.errors import MissingSystemPartError, NotInstalledError
 
@@ -72,7 +71,7 @@ def family() -> Iterator[Callable[[str], subprocess.Popen[str]]]:
 
     yield start
     for process in started:
-        kill_tree(process.pid)
+        chromium.kill_tree(process.pid)
         process.wait()
 
 
@@ -184,7 +183,7 @@ def test_a_killed_process_leaves_one_folder_that_is_swept(tmp_path: Path) -> Non
         assert living.poll() is None
     finally:
         for process in both:
-            kill_tree(process.pid)
+            chromium.kill_tree(process.pid)
             process.wait()
 
 
@@ -249,7 +248,7 @@ def test_a_driver_without_a_private_network_is_refused(
         room.private = False
 
     monkeypatch.setattr(Room, "__init__", shared)
-    monkeypatch.setattr(vlgym.browser.chromium, "choose_user", lambda: None)
+    monkeypatch.setattr(chromium, "choose_user", lambda: None)
     with pytest.raises(MissingSystemPartError, match=r"every user of this machine can command it.*VLGYM_TEST_SANDBOX"):
         Chromium("test")
     monkeypatch.setenv("VLGYM_TEST_SANDBOX", "shared")
@@ -271,15 +270,15 @@ def test_closing_ends_all_processes_and_removes_the_profile(running: Chromium) -
 
 def test_a_process_tree_is_killed_whole(family: Callable[[str], subprocess.Popen[str]]) -> None:
     process = family("import subprocess, time; subprocess.Popen(['sleep', '60']); time.sleep(60)")
-    assert soon(lambda: len(list_tree(process.pid)) == 3)
-    members = [member.pid for member in list_tree(process.pid)]
+    assert soon(lambda: len(chromium.list_tree(process.pid)) == 3)
+    members = [member.pid for member in chromium.list_tree(process.pid)]
     assert members[0] == process.pid
-    kill_tree(process.pid)
+    chromium.kill_tree(process.pid)
     process.wait(timeout=10)
     assert gone(members)
-    assert list_tree(process.pid) == []
-    assert measure_tree(process.pid) == (0.0, 0.0)
-    kill_tree(process.pid)
+    assert chromium.list_tree(process.pid) == []
+    assert chromium.measure_tree(process.pid) == (0.0, 0.0)
+    chromium.kill_tree(process.pid)
 
 
 @pytest.mark.parametrize(
@@ -294,7 +293,7 @@ def test_a_child_that_passes_a_limit_ends_the_family(
     family: Callable[[str], subprocess.Popen[str]], code: str, limits: Limits, reason: str
 ) -> None:
     process = family(code)
-    members = [member.pid for member in list_tree(process.pid)]
+    members = [member.pid for member in chromium.list_tree(process.pid)]
     with ProcessGuard(process.pid, limits) as guard:
         process.wait(timeout=30)
     assert guard.reason == reason
@@ -339,7 +338,7 @@ def test_the_pool_starts_nothing_before_it_is_asked_lends_again_and_replaces_the
 
 @pytest.mark.parametrize(
     ("raised", "seen"),
-    [(WebDriverException("tab crashed"), BrowserError), (ZeroDivisionError(), ZeroDivisionError)],
+    [(chromium.WebDriverException("tab crashed"), BrowserError), (ZeroDivisionError(), ZeroDivisionError)],
 )
 def test_an_exception_costs_the_browser(raised: Exception, seen: type[Exception]) -> None:
     pool = BrowserPool(Pretended)
