@@ -8,10 +8,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from vlgym_webui.aes import select_targets
 from vlgym_webui.code_parser import write_action
 from vlgym_webui.project import list_projects, load_project
 from vlgym_webui.studio import STUDIO
-from vlgym_webui.style_table import select_targets
 
 from vlgym.env import VLEnv
 from vlgym.env.spaces import MAX_TEXT

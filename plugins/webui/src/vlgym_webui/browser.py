@@ -30,8 +30,8 @@ from selenium.common.exceptions import WebDriverException
 
 from vlgym.browser.chromium import DRIVER_ERRORS, BrowserPool, Chromium, Limits, ProcessGuard
 
+from .aes import CSS_PROPERTIES, Table, read_table
 from .project import Interaction, Step
-from .style_table import CSS_PROPERTIES, Table, read_table
 
 ORIGIN = "http://page.invalid"  # `.invalid` is reserved and never resolves
 
@@ -104,12 +104,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Cache-Control", "no-store")
         self.send_header("Content-Security-Policy", _POLICY)
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        self.wfile.write(body)
         if urlsplit(self.path).path == "/favicon.ico":
             self.server.icon_answered.set()
-
-    do_HEAD = do_GET
 
     def do_POST(self) -> None:
         # A form of the page may be sent to the page itself; its body is of no use here.
@@ -123,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Connection", "close")
         self.end_headers()
 
-    do_CONNECT = do_PUT = do_DELETE = do_OPTIONS = do_PATCH = refuse
+    do_CONNECT = do_HEAD = do_PUT = do_DELETE = do_OPTIONS = do_PATCH = refuse
 
     def log_message(self, *args: object) -> None:
         """Say nothing: the certificate forbids output."""
@@ -248,7 +245,8 @@ class Browser(Chromium):
                         failure = str(problem)
                     blocked = self._count_blocked()
             except (*DRIVER_ERRORS, ValueError, KeyError, TypeError) as error:
-                error_name = _name_failure(error)
+                words = str(error).lower()
+                error_name = "timeout" if "timed out" in words or "timeout" in words else "crash"
 
         # A page that used too much processor time or memory has itself to blame.
         blamed = guard.reason is not None and not guard.by_clock and guard.whole
@@ -425,11 +423,6 @@ def _digest(address: str, files: Mapping[str, bytes]) -> str:
         with contextlib.suppress(binascii.Error):
             data = base64.b64decode(body) if head.endswith(";base64") else body.encode()
     return "foreign" if data is None else hashlib.sha256(data).hexdigest()[:16]
-
-
-def _name_failure(error: Exception) -> str:
-    text = str(error).lower()
-    return "timeout" if "timed out" in text or "timeout" in text else "crash"
 
 
 POOL = BrowserPool(Browser)  # the browsers of this process
