@@ -18,11 +18,11 @@ import psutil
 import pytest
 import urllib3
 from selenium.common.exceptions import WebDriverException
+from selenium.webdriver.remote.webdriver import WebDriver
 from vlgym_webshop.__main__ import main
 from vlgym_webshop.browser import WindowPool
-from vlgym_webshop.services import Services, get_services
+from vlgym_webshop.services import Services, Shop, ShopConfig, get_services
 from vlgym_webshop.session import Page
-from vlgym_webshop.shop import Shop, ShopConfig
 
 from vlgym.browser.chromium import BrowserError
 
@@ -33,14 +33,25 @@ CONFIG = ShopConfig()
 def services() -> Iterator[Services]:
     """Server and browser, shared for the module."""
     shared = get_services()
-    shared.join(-1)
+    shared.join(shared)
     yield shared
-    shared.leave(-1)
+    shared.leave(shared)
 
 
 @pytest.fixture
 def urls(services: Services, shop: Shop) -> list[str]:
     return [services.url(CONFIG, 0, page) for page in list_pages(shop)]
+
+
+def drive(pool: WindowPool) -> WebDriver:
+    """The driver of the pool's browser, which is started where none runs."""
+    with pool.borrow() as window:
+        return window.driver
+
+
+def list_processes(pool: WindowPool) -> list[int]:
+    (window,) = pool.idle()
+    return window.processes()
 
 
 def list_pages(shop: Shop) -> list[Page]:
@@ -79,12 +90,12 @@ def test_a_page_fetched_looks_like_one_navigated_to(services: Services, shop: Sh
     assert len({picture.tobytes() for picture in fetched}) == 6
     fresh = WindowPool(services.serve)
     np.testing.assert_array_equal(fresh.photograph(urls[3]), fetched[3])
-    assert fresh.driver().current_url == urls[3]
+    assert drive(fresh).current_url == urls[3]
     fresh.close()
 
 
 def test_every_element_clicked_leads_where_the_rules_say(services: Services, shop: Shop, urls: list[str]) -> None:
-    driver, pages = services.windows.driver(), list_pages(shop)
+    driver, pages = drive(services.windows), list_pages(shop)
     for page, url in ((pages[1], urls[1]), (pages[3], urls[3])):
         driver.get(url)
         elements = driver.find_elements("css selector", "[data-click]")
@@ -102,7 +113,7 @@ def test_every_element_clicked_leads_where_the_rules_say(services: Services, sho
 
 
 def test_words_typed_lead_where_a_search_leads(services: Services, shop: Shop, urls: list[str]) -> None:
-    driver = services.windows.driver()
+    driver = drive(services.windows)
     driver.get(urls[0])
     driver.find_element("name", "q").send_keys("red & blue mug?")
     driver.find_element("css selector", '[data-click="search"]').click()
@@ -127,7 +138,7 @@ def test_other_machines_and_servers_are_out_of_reach(services: Services, host: s
         threading.Thread(target=server.serve_forever, daemon=True).start()
         for address in (f"http://{host}:{server.server_port}/", "http://192.0.2.1/", "https://example.com/"):
             with pytest.raises(WebDriverException, match="ERR_PROXY_CONNECTION_FAILED"):
-                services.windows.driver().get(address)
+                drive(services.windows).get(address)
         server.shutdown()
     assert knocks == []
 
@@ -149,7 +160,7 @@ def test_the_server_answers_not_found_to_what_is_no_page(urls: list[str]) -> Non
 def test_a_killed_process_is_replaced(services: Services, urls: list[str], victims: slice) -> None:
     pool = WindowPool(services.serve)
     pool.photograph(urls[1])
-    family = pool.processes()
+    family = list_processes(pool)
     for process in family[victims]:
         with suppress(ProcessLookupError):  # it ended with its parent already
             os.kill(process, signal.SIGKILL)
@@ -163,8 +174,8 @@ def test_a_killed_process_is_replaced(services: Services, urls: list[str], victi
 def test_a_hanging_browser_is_replaced(services: Services, urls: list[str]) -> None:
     pool = WindowPool(services.serve)  # before and after, a browser may take its time on a busy machine
     pool.photograph(urls[0])
-    pool.driver().command_executor.client_config.timeout = 3.0  # type: ignore[union-attr]
-    family = pool.processes()
+    drive(pool).command_executor.client_config.timeout = 3.0  # type: ignore[union-attr]
+    family = list_processes(pool)
     for process in family[1:]:
         os.kill(process, signal.SIGSTOP)
     pool.photograph(urls[1])

@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 from vlgym_webshop.catalogue.records import Goal, Product
-from vlgym_webshop.nouns import load_tagger, tag_by_rule
-from vlgym_webshop.reward import COLOURS, count_attributes, count_options, normalize_colour, score_purchase
+from vlgym_webshop.reward import (
+    COLOURS,
+    count_attributes,
+    count_options,
+    load_tagger,
+    normalize_colour,
+    score_purchase,
+    tag_by_rule,
+)
 from vlgym_webshop.session import LONGEST_QUERY, Page, Rules, read_action
 
 from vlgym.errors import UserError
@@ -164,7 +171,7 @@ def test_a_missing_model_is_named_and_auto_falls_back(monkeypatch: pytest.Monkey
     def fail() -> None:
         raise OSError("Can't find model")
 
-    monkeypatch.setattr("vlgym_webshop.nouns._load_spacy", fail)
+    monkeypatch.setattr("vlgym_webshop.reward._load_spacy", fail)
     assert load_tagger("auto", generated=False)[0] == "rules"
     with pytest.raises(UserError, match="spacy download"):
         load_tagger("spacy", generated=False)

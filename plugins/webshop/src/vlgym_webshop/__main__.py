@@ -9,8 +9,8 @@ import time
 from vlgym.errors import UserError
 
 from .catalogue.build import CatalogueSource
+from .services import Shop, ShopConfig
 from .session import Page
-from .shop import Shop, ShopConfig
 from .site.server import ShopServer
 
 

@@ -17,8 +17,8 @@ from flask import Flask, Response, abort, render_template, request
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from ..catalogue.records import Goal, Product
+from ..services import Shop
 from ..session import BACK, BUY, DETAIL, DETAILS, DONE, ITEM, NEXT, PREVIOUS, RESULTS, SEARCH, Page
-from ..shop import Shop
 from .pictures import draw_picture
 
 HOST = "127.0.0.1"
