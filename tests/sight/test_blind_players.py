@@ -25,7 +25,7 @@ from vlgym.registry.registry_file import read_registry
 from vlgym.sight import blind_learner
 from vlgym.sight.blind import BlindPlayer, Searcher
 from vlgym.sight.blind_gap import find_blind_share
-from vlgym.sight.blind_learner import LEARNERS, ListPlayer, Memory, TablePlayer, count_training, learn
+from vlgym.sight.blind_learner import LEARNERS, TablePlayer, count_training, learn
 from vlgym.sight.blind_policies import BlindPolicy, choose_player, load_players, make_constant
 from vlgym.testing import EnvConformance, Subject, certify
 from vlgym.testing.measure import JUDGED, find_constants, list_learners, measure_blind
@@ -268,9 +268,7 @@ def test_only_what_is_told_is_learnt(
     assert least <= judge(env_class, name) <= most
 
 
-def test_learning_sees_train_alone_and_is_the_same_each_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_learning_sees_train_alone_and_is_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blind_learner, "LEARNING_EPISODES", 12)
     seeds: list[int | None] = []
 
@@ -293,28 +291,6 @@ def test_a_long_or_slow_environment_has_a_smaller_budget() -> None:
     assert count_training(make_spec(max_turns=1)) == blind_learner.LEARNING_EPISODES
     assert count_training(make_spec(max_turns=500)) == blind_learner.LEARNING_TURNS // 500
     assert count_training(make_spec(max_turns=1, figure_episodes=100)) == blind_learner.SLOW_EPISODES
-
-
-def test_a_row_that_was_seldom_visited_leaves_the_choice_to_the_next_and_equals_are_drawn() -> None:
-    memory, rng = Memory("learnt table"), random.Random(0)
-    memory.learn(["exact"], "a", 1.0)
-    assert {memory.find_best(["exact", "rough"], ["a", "b"], rng) for _ in range(20)} == {"a", "b"}
-    for _ in range(blind_learner.KNOWN):
-        memory.learn(["rough"], "b", 1.0)
-        memory.learn(["rough"], "a", 0.0)
-    assert memory.find_best(["exact", "rough"], ["a", "b"], rng) == "b"
-    assert memory.find_best(["exact", "rough"], ["a", "c"], rng) == "c"  # untried: the mean of all
-    for _ in range(blind_learner.KNOWN):
-        memory.learn(["exact"], "a", 1.0)
-        memory.learn(["exact"], "b", 0.0)
-    assert memory.find_best(["exact", "rough"], ["a", "b"], rng) == "a"
-
-
-def test_without_a_list_the_candidates_are_those_of_train_if_any() -> None:
-    player = ListPlayer(random.Random(0), Memory("learnt list"))
-    assert player.choose("text", ()) == ""
-    player.memory.actions["north"] = None
-    assert player.choose("text", ()) == "north"
 
 
 def test_a_learner_of_the_registry_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -374,9 +350,7 @@ TOLD = make_spec("toys/Told-v0", f"{__name__}:Told", reward_range=(-1.0, 6.0))
 SHOWN = make_spec("toys/Shown-v0", f"{__name__}:Shown", max_turns=1)
 
 
-def test_where_the_text_names_the_answer_a_warning_says_so(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_where_the_text_names_the_answer_a_warning_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     kit = type("TestTold", (EnvConformance,), {"env_id": TOLD.id, "_subjects": {}})()
     with installed(TOLD):
         certificate = certify(TOLD.id, only=["blind"])

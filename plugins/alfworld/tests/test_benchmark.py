@@ -75,11 +75,8 @@ def test_unsolvable_movable_and_sliced_games_are_left_out(data: Path):
     good = write_game(data, "train", 0, PICK)
     write_game(data, "train", 50, PICK, solvable=False)
     write_game(data, "train", 51, PICK, solvable=None)
-    for folder in (
-        "pick_and_place_with_movable_recep-Cup-Mug-Shelf-7",
-        "pick_and_place_simple-AppleSliced-None-Fridge-7",
-    ):
-        write_game(data, "train", 52, PICK, folder=folder)
+    for kind in ("with_movable_recep-Cup-Mug-Shelf", "simple-AppleSliced-None-Fridge"):
+        write_game(data, "train", 52, PICK, folder=f"pick_and_place_{kind}-7")
     assert benchmark.list_games("train", TASKS) == (good,)
 
 

@@ -122,22 +122,18 @@ def test_where_hidden_things_are_makes_no_difference_to_what_it_says():
 def test_an_oracle_wins_also_after_random_commands(seeking: bool, games: int, disturbance: int):
     running, lengths = TextGame(), []
     for seed in range(games):
-        rng = np.random.default_rng(10_000 + seed)
+        rng, turn = np.random.default_rng(10_000 + seed), 0
         game = draw_game(rng, TASKS[seed % 6], seen=seed % 3 > 0)
         running.open(game, tag_seed=seed if seeking else None)
-        memory = Memory()
-        memory.look(running.world)
-        for turn in range(50):
-            world, commands = running.world, running.commands
-            assert running.won == all(met_conditions(game.goal, world)), game.name
-            if running.won:
-                lengths.append(turn)
-                break
-            advice = seek(game.goal, world, memory, commands) if seeking else advise(game.goal, world, commands)
-            assert advice.command in commands, game.name
+        while not running.won and turn < 50:
+            assert not all(running.conditions()), game.name
+            advice, commands = running.advise(seeking=seeking).command, running.commands
+            assert advice in commands, game.name
             random = commands[int(rng.integers(len(commands)))]
-            running.command(random if turn < disturbance else advice.command)
-            memory.look(running.world)
+            running.command(random if turn < disturbance else advice)
+            turn += 1
+        assert running.won == all(running.conditions())
+        lengths += [turn] * running.won
     running.close()
     assert len(lengths) == games
     mean = np.mean(lengths)  # the one that knows needs 6; who must look needs more

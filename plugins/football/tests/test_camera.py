@@ -17,7 +17,9 @@ from vlgym.registry.making import make
 def test_the_camera_shows_the_pitch_and_is_reproducible(tmp_path: Path) -> None:
     """Another process films, so that this one keeps a small engine."""
     code = (
-        "import numpy as np, sys\nfrom vlgym.registry.making import make\n"
+        "import numpy as np, sys\nfrom vlgym_football import engine\n"
+        "from vlgym.registry.making import make\n"
+        "engine.probe_here()\nengine.probe_camera = str  # one graphics engine is enough\n"
         "env = make('vlgym/Football-v0', scenario='R6_R_1', view='camera')\nframes = []\n"
         "for _ in range(2):\n    frames.append(env.reset(seed=3)[0]['image'])\n"
         "frames.append(env.step('<action>right</action>')[0]['image'])\n"

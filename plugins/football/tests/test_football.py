@@ -130,9 +130,9 @@ def test_an_episode_ends_by_time_as_a_truncation(make_env: Make, tmp_path: Path)
 
 def test_the_seed_draws_the_situation_and_an_option_names_it(make_env: Make) -> None:
     env = make_env()
-    drawn = [env.reset(seed=seed)[1]["scenario"] for seed in range(12)]
-    assert len(set(drawn)) > 6
-    assert [env.reset(seed=seed)[1]["scenario"] for seed in range(12)] == drawn
+    drawn = [env.reset(seed=seed)[1]["scenario"] for seed in (0, 1, 2, 0)]
+    assert len(set(drawn)) == 3
+    assert drawn[3] == drawn[0]
     assert env.reset(seed=0, options={"scenario": "R9_R_2"})[1]["scenario"] == "R9_R_2"
     with pytest.raises(UserError, match="no scenario"):
         env.reset(seed=0, options={"scenario": "R9_R_9"})

@@ -35,7 +35,8 @@ def test_there_are_182_different_levels_with_the_published_steps() -> None:
             assert shape == (group.rows, group.columns, group.boxes, f"{name}/{index}")
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == "v0" else SWEPT) for name in GROUPS])
+@SWEPT
+@pytest.mark.parametrize("name", GROUPS)
 def test_the_solver_solves_every_level_and_the_stored_solutions_solve_it_too(name: str) -> None:
     for level in load_group(name):
         solution = solve(replace(level, solution=""), greed=3)

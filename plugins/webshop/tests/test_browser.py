@@ -122,7 +122,7 @@ def test_words_typed_lead_where_a_search_leads(services: Services, shop: Shop, u
     assert len(driver.find_elements("class name", "card")) == 10
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.2"])
+@pytest.mark.parametrize("host", ["127.0.0.2", pytest.param("localhost", marks=pytest.mark.exhaustive)])
 def test_other_machines_and_servers_are_out_of_reach(services: Services, host: str) -> None:
     knocks = []
 
@@ -145,18 +145,14 @@ def test_other_machines_and_servers_are_out_of_reach(services: Services, host: s
 
 def test_the_server_answers_not_found_to_what_is_no_page(urls: list[str]) -> None:
     root, shop = urls[0].split("/shop0")[0], "/shop0/0"
-    wrong = (
-        "/",
-        "/shop0/999999/search",
-        "/other/0/search",
-        f"{shop}/item?asin=NOPE",
-        f"{shop}/results?p=1x",
-        f"{shop}/no",
-    )
+    other = ("/", "/shop0/999999/search", "/other/0/search")
+    wrong = (*other, f"{shop}/item?asin=NOPE", f"{shop}/results?p=1x", f"{shop}/no")
     assert {path: urllib3.request("GET", root + path).status for path in wrong} == dict.fromkeys(wrong, 404)
 
 
-@pytest.mark.parametrize("victims", [slice(0, 1), slice(1, None)], ids=["driver", "browser"])
+@pytest.mark.parametrize(
+    "victims", [pytest.param(slice(0, 1), marks=pytest.mark.exhaustive), slice(1, None)], ids=["driver", "browser"]
+)
 def test_a_killed_process_is_replaced(services: Services, urls: list[str], victims: slice) -> None:
     pool = WindowPool(services.serve)
     pool.photograph(urls[1])
