@@ -46,7 +46,7 @@ def write_game(
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
     yield tmp_path
-    benchmark._list_games.cache_clear()
+    benchmark.list_games.cache_clear()
 
 
 def test_a_split_plays_its_games_in_sorted_order_and_the_oracle_wins(data: Path):

@@ -158,7 +158,6 @@ class RoomView:
             labels.append((name, x, height, z, wide, self._label + self._px(MARGIN) + 1))
         points = tuple((int(column), int(row)) for column, row in floor)
         self.plan: Plan = make_plan(tuple(labels), points, area)
-        self._spots: dict[tuple[int, int], tuple[int, int]] = {}
 
         # The part that no command changes is drawn once: the floor and all closed furniture.
         self._base = Image.new("RGB", (side, side), WALL)
@@ -198,9 +197,7 @@ class RoomView:
     def _draw_agent(self, pen: ImageDraw.ImageDraw, world: World) -> None:
         column, row, turns = pose_of(world.agent_at)
         size = self._px(13)
-        if (column, row) not in self._spots:
-            self._spots[(column, row)] = self.plan.free_spot(column * GRID, row * GRID, size)
-        x, y = self._spots[(column, row)]
+        x, y = self.plan.free_spot(column * GRID, row * GRID, size)
         half = size // 2
         pen.ellipse((x - half, y - half, x + half, y + half), fill=AGENT, outline=BAND_GROUND)
         dx, dy = ((0, -1), (1, 0), (0, 1), (-1, 0))[turns]

@@ -181,7 +181,7 @@ class WebShop(VLEnv):
         kind, argument = read_action(action) or ("click", "")
         rules = self.shop.rules
         if kind == "search":
-            self.page = rules.after_search(argument)
+            self.page = Page(RESULTS, argument)
             return Outcome(feedback="searched")
         self.page = rules.after_click(self.page, argument)
         if self.page.kind != DONE:

@@ -53,10 +53,6 @@ class Shop:
         product = self.catalogue.product(page.asin)
         return score_purchase(product, dict(page.options), goal, self._tag)
 
-    def close(self) -> None:
-        """Close the catalogue."""
-        self.catalogue.close()
-
 
 class Services:
     """Windows, server and shops of this process, with a count of the environments that use them."""
@@ -93,7 +89,7 @@ class Services:
         with self._lock:
             shop, server = self.shop(config), self.serve()
             name = f"shop{list(self._shops).index(config)}"
-            server.add(name, shop)
+            server.shops[name] = shop
             return server.url(name, goal, page)
 
     def photograph(self, config: ShopConfig, goal: int, page: Page) -> Image:
@@ -107,7 +103,7 @@ class Services:
             if self.server is not None:
                 self.server.close()
             for shop in self._shops.values():
-                shop.close()
+                shop.catalogue.close()
             self.server = None
             self._shops.clear()
 

@@ -58,18 +58,9 @@ class PageServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listener
-        self._files: dict[str, bytes] = {}
+        self.files: Mapping[str, bytes] = {}  # of the page: path below the root -> contents
         self.icon_answered = threading.Event()  # the browser has asked for the page's icon
         threading.Thread(target=self.serve_forever, args=(0.1,), daemon=True).start()
-
-    def show(self, files: Mapping[str, bytes]) -> None:
-        """Make `files` (path below the root -> contents) the page."""
-        self._files = dict(files)
-
-    def close(self) -> None:
-        """Stop serving."""
-        self.shutdown()
-        self.server_close()
 
     def answer(self, address: str) -> tuple[int, str, bytes]:
         """Return status, content type and body for an absolute address."""
@@ -77,7 +68,7 @@ class PageServer(ThreadingHTTPServer):
         if f"{parts.scheme}://{parts.netloc}" != ORIGIN:
             return 403, "text/plain", b""
         path = unquote(parts.path).strip("/") or "index.html"
-        body = self._files.get(path)
+        body = self.files.get(path)
         if body is None:
             return 404, "text/plain", b""
         return 200, _TYPES.get(path.rsplit(".", 1)[-1].lower(), "application/octet-stream"), body
@@ -206,7 +197,8 @@ class Browser(Chromium):
         """End the browser and its server."""
         super().close()
         if os.getpid() == self.owner and hasattr(self, "server"):
-            self.server.close()
+            self.server.shutdown()
+            self.server.server_close()
 
     def render(
         self,
@@ -225,7 +217,7 @@ class Browser(Chromium):
         problems: dict[int, str] = {}
         blocked: dict[str, int] = {}
         failure = error_name = None
-        self.server.show(files)
+        self.server.files = files
 
         # A step that fails costs its interaction, a page that fails the rest, an error the browser.
         with ProcessGuard(self.process.pid, self.limits, lambda: self.intact) as guard:
@@ -266,7 +258,7 @@ class Browser(Chromium):
 
     def _ask_for_the_icon(self) -> None:
         """Let Chromium request the icon, which it does once, before the first page."""
-        self.server.show({"index.html": b"<!DOCTYPE html><title>-</title>"})
+        self.server.files = {"index.html": b"<!DOCTYPE html><title>-</title>"}
         self.cdp("Page.navigate", url=f"{ORIGIN}/")
         # To leave before the answer arrives would make a later page ask again.
         if self.server.icon_answered.wait(_ASKS_S):
