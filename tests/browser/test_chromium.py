@@ -136,7 +136,7 @@ def test_a_lost_driver_is_started_again(fake_driver: Callable[..., None], tmp_pa
         browser.close()
 
 
-def test_a_driver_that_never_starts_is_given_up(fake_driver: Callable[..., None], tmp_path: Path) -> None:
+def test_a_driver_that_ends_is_given_up(fake_driver: Callable[..., None], tmp_path: Path) -> None:
     fake_driver(f"echo x >> {tmp_path}/tries; echo no such library; exit 127")
     with pytest.raises(MissingSystemPartError, match=r"3 times .status 127, it said 'no such library'"):
         Chromium("test")
@@ -144,7 +144,7 @@ def test_a_driver_that_never_starts_is_given_up(fake_driver: Callable[..., None]
     assert not list(tmp_path.glob("vlgym-chromium-*"))
 
 
-def test_a_silent_driver_is_given_up_and_killed(fake_driver: Callable[..., None], tmp_path: Path) -> None:
+def test_a_silent_driver_is_killed(fake_driver: Callable[..., None], tmp_path: Path) -> None:
     fake_driver(f"echo $$ >> {tmp_path}/tries; echo started successfully on port 9; exec sleep 600")
     with pytest.raises(MissingSystemPartError, match=r"3 times .*refused.*VLGYM_TEST_SANDBOX=off"):
         Chromium("test")

@@ -1,4 +1,4 @@
-"""Blind players: what they are handed, how they choose and learn, and what a certificate makes of it."""
+"""Blind players: how they choose and learn, and what a certificate makes of it."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_the_blind_share_is_the_greater_and_never_made_up(
         ("Blackjack-v0", None, "searcher"), ("Blackjack-v0", "a player that is gone", "searcher"),
     ],
 )  # fmt: skip
-def test_the_player_is_recorded_or_the_cards_or_the_searcher(title: str, best: str | None, name: str) -> None:
+def test_the_player_is_recorded_or_the_cards(title: str, best: str | None, name: str) -> None:
     entry: dict[str, Any] = {"blind": {"success_policy": best}} if best else {}
     assert choose_player(get_registry().get(f"vlgym/{title}"), entry).name == name
     assert choose_player(None, None).name == Searcher.name
@@ -268,7 +268,7 @@ def test_only_what_is_told_is_learnt(
     assert least <= judge(env_class, name) <= most
 
 
-def test_learning_sees_train_alone_and_is_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_learning_sees_train_alone_and_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blind_learner, "LEARNING_EPISODES", 12)
     seeds: list[int | None] = []
 
@@ -301,7 +301,7 @@ def test_a_learner_of_the_registry_is_played(monkeypatch: pytest.MonkeyPatch) ->
         assert evaluate(SPEC.id, policy, split="test", episodes=20).success > 0.9
 
 
-def test_a_replaced_version_with_system_packages_is_not_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_replaced_version_is_not_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vlgym.testing.measure.learn", lambda spec, make, name: None)
     old = replace(SPEC, replaced_by="vlgym/Walk-v1")
     assert [player.name for player in list_learners(old, build)] == list(LEARNERS)
@@ -350,7 +350,7 @@ TOLD = make_spec("toys/Told-v0", f"{__name__}:Told", reward_range=(-1.0, 6.0))
 SHOWN = make_spec("toys/Shown-v0", f"{__name__}:Shown", max_turns=1)
 
 
-def test_where_the_text_names_the_answer_a_warning_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_text_that_names_the_answer_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
     kit = type("TestTold", (EnvConformance,), {"env_id": TOLD.id, "_subjects": {}})()
     with installed(TOLD):
         certificate = certify(TOLD.id, only=["blind"])

@@ -247,7 +247,7 @@ def test_few_questions_are_not_judged_fewer_for_two_probes() -> None:
 
 
 @pytest.mark.parametrize(("swapped", "named"), [(5, (1, 0, 2, 3)), (4, None)])
-def test_another_order_is_ahead_by_four_answers(swapped: int, named: tuple[int, ...] | None) -> None:
+def test_another_order_leads_by_four_answers(swapped: int, named: tuple[int, ...] | None) -> None:
     """The first two pictures are exchanged in `swapped` answers; the other two are always right."""
     first = [asked for asked in questions(HISTORY, 12) if asked.asked < 2]
     others = [answered(asked, asked.answer) for asked in questions(HISTORY, 12) if asked.asked >= 2]
@@ -287,7 +287,7 @@ class Simulated:
         return replies
 
 
-def play(env_id: str, model: Model, episodes: int = QUESTIONS["shown"], **kwargs: object) -> list[list[StepRecord]]:
+def play(env_id: str, model: Model, episodes: int = 12, **kwargs: object) -> list[list[StepRecord]]:
     runner = Runner([make(env_id, image_size=(16, 16), **kwargs)], split="test", episodes=episodes)
     played = run_episodes(runner, Simulated(model))
     return [[without_images(record) for record in episode] for episode in played]

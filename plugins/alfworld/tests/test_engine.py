@@ -13,6 +13,8 @@ from vlgym_alfworld.generator import draw_game
 
 from vlgym.errors import MissingSystemPartError
 
+SWEPT = pytest.mark.exhaustive
+
 
 def functions_now() -> list[Any]:
     return [vars(owner)[name] for owner, name, _ in package.replacements()]
@@ -32,7 +34,7 @@ def transcript(running: TextGame, seed: int, task: str) -> list[Any]:
 
 @pytest.mark.parametrize(
     ("seed", "task"),
-    [(0, TASKS[0]), *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in enumerate(TASKS, 1))],
+    [(0, TASKS[0]), *(pytest.param(*case, marks=SWEPT) for case in enumerate(TASKS, 1))],
 )
 def test_transcripts_equal_those_of_the_untouched_engine(seed: int, task: str):
     assert transcript(TextGame(), seed, task) == transcript(TextGame(fast=False), seed, task)

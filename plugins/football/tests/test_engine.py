@@ -88,7 +88,7 @@ def test_sprint_and_dribble_stick_until_released(match: Callable[..., Match]) ->
         assert begun.engine.commands() == on
 
 
-def test_a_restored_match_goes_on_bit_for_bit_in_another_engine(match: Callable[..., Match]) -> None:
+def test_a_restored_match_goes_on_bit_for_bit(match: Callable[..., Match]) -> None:
     first = match("R6_T_3", 8)
     for action in ("right", "sprint", "top_right"):
         first.play(action)

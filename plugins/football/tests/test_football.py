@@ -138,7 +138,7 @@ def test_the_seed_draws_the_situation_and_an_option_names_it(make_env: Make) -> 
         env.reset(seed=0, options={"scenario": "R9_R_9"})
 
 
-def test_a_level_plays_its_own_situations_and_leaves_the_draw_without_a_level_alone(make_env: Make) -> None:
+def test_a_level_plays_its_own_situations_in_its_episode_alone(make_env: Make) -> None:
     env = make_env()
     drawn = env.reset(seed=3)[1]["scenario"]
     played = [env.reset(seed=3, options={"level": level})[1]["scenario"] for level in range(5)]

@@ -1,4 +1,4 @@
-"""A canary's answer stands in one picture only: no text, action, feedback or other picture tells it."""
+"""A canary's answer stands in one picture only: nothing else tells it."""
 
 from __future__ import annotations
 

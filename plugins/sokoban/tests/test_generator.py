@@ -31,7 +31,7 @@ def draw_room(seed: int, dim: tuple[int, int], boxes: int, **changes: Any) -> An
 @pytest.mark.parametrize(
     ("dim", "boxes", "seeds"), [((7, 7), 2, 8), pytest.param((7, 9), 3, 3, marks=pytest.mark.exhaustive)]
 )
-def test_the_fast_reverse_play_finds_the_packages_room(dim: tuple[int, int], boxes: int, seeds: int) -> None:
+def test_the_fast_play_finds_the_packages_room(dim: tuple[int, int], boxes: int, seeds: int) -> None:
     pairs = [
         (draw_room(seed, dim, boxes), draw_room(seed, dim, boxes, reverse_playing=reverse_play))
         for seed in range(seeds)
@@ -73,6 +73,6 @@ def test_splits_share_no_room_and_none_of_the_shipped_levels() -> None:
         ({"side_effect": PackageNotFoundError}, "not installed"),
     ],
 )
-def test_a_missing_or_other_version_of_the_package_is_explained(answer: dict[str, Any], words: str) -> None:
+def test_another_version_or_none_is_explained(answer: dict[str, Any], words: str) -> None:
     with patch.object(package.importlib.metadata, "distribution", **answer), pytest.raises(UserError, match=words):
         find_file("envs/room_utils.py")

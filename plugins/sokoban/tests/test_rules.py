@@ -89,7 +89,7 @@ def codes(board: Board) -> np.ndarray:
     return np.array([min(board.code(cell), 5) for cell in range(shape[0] * shape[1])]).reshape(shape)
 
 
-def test_random_play_gives_the_packages_states_rewards_and_ends(package_engine: SimpleNamespace) -> None:
+def test_random_play_is_the_packages(package_engine: SimpleNamespace) -> None:
     rng = np.random.default_rng(702)
     generator = LevelGenerator(RoomSize(7, 8, 2, 25))
     pushes = gained = lost = solved = 0
@@ -124,7 +124,7 @@ def test_every_reward_of_the_sheet_on_a_hand_made_room() -> None:
     assert [board.move(step).reward for step in (-1, 1, 1, 1)] == pytest.approx([0.9, -0.1, -0.1, 10.9])
 
 
-def test_the_picture_is_the_packages_picture_at_16_pixels_a_cell(package_engine: SimpleNamespace) -> None:
+def test_the_picture_is_the_packages(package_engine: SimpleNamespace) -> None:
     rng = np.random.default_rng(5)
     generator = LevelGenerator(RoomSize(7, 7, 3, 23))
     shown: set[int] = set()

@@ -1,4 +1,4 @@
-"""The browser: its pictures, its replacement when killed or hung, and the shop as its only address."""
+"""The browser: its pictures, its replacement when lost, and the shop as its only address."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from vlgym_webshop.session import Page
 from vlgym.browser.chromium import BrowserError
 
 CONFIG = ShopConfig()
+SWEPT = pytest.mark.exhaustive
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,7 @@ def gone(processes: list[int]) -> bool:
     return soon(lambda: not any(map(runs, processes)))
 
 
-def test_a_page_fetched_looks_like_one_navigated_to(services: Services, shop: Shop, urls: list[str]) -> None:
+def test_a_page_fetched_looks_as_navigated_to(services: Services, shop: Shop, urls: list[str]) -> None:
     fetched = [services.photograph(CONFIG, 0, page) for page in list_pages(shop)]
     assert len({picture.tobytes() for picture in fetched}) == 6
     fresh = WindowPool(services.serve)
@@ -94,7 +95,7 @@ def test_a_page_fetched_looks_like_one_navigated_to(services: Services, shop: Sh
     fresh.close()
 
 
-def test_every_element_clicked_leads_where_the_rules_say(services: Services, shop: Shop, urls: list[str]) -> None:
+def test_clicks_lead_where_the_rules_say(services: Services, shop: Shop, urls: list[str]) -> None:
     driver, pages = drive(services.windows), list_pages(shop)
     for page, url in ((pages[1], urls[1]), (pages[3], urls[3])):
         driver.get(url)
@@ -112,7 +113,7 @@ def test_every_element_clicked_leads_where_the_rules_say(services: Services, sho
                 assert driver.find_element("css selector", f'[data-click="{name}"]').is_selected()
 
 
-def test_words_typed_lead_where_a_search_leads(services: Services, shop: Shop, urls: list[str]) -> None:
+def test_typed_words_lead_where_a_search_does(services: Services, urls: list[str]) -> None:
     driver = drive(services.windows)
     driver.get(urls[0])
     driver.find_element("name", "q").send_keys("red & blue mug?")
@@ -122,7 +123,7 @@ def test_words_typed_lead_where_a_search_leads(services: Services, shop: Shop, u
     assert len(driver.find_elements("class name", "card")) == 10
 
 
-@pytest.mark.parametrize("host", ["127.0.0.2", pytest.param("localhost", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("host", ["127.0.0.2", pytest.param("localhost", marks=SWEPT)])
 def test_other_machines_and_servers_are_out_of_reach(services: Services, host: str) -> None:
     knocks = []
 
@@ -150,9 +151,7 @@ def test_the_server_answers_not_found_to_what_is_no_page(urls: list[str]) -> Non
     assert {path: urllib3.request("GET", root + path).status for path in wrong} == dict.fromkeys(wrong, 404)
 
 
-@pytest.mark.parametrize(
-    "victims", [pytest.param(slice(0, 1), marks=pytest.mark.exhaustive), slice(1, None)], ids=["driver", "browser"]
-)
+@pytest.mark.parametrize("victims", [pytest.param(slice(0, 1), marks=SWEPT), slice(1, None)])
 def test_a_killed_process_is_replaced(services: Services, urls: list[str], victims: slice) -> None:
     pool = WindowPool(services.serve)
     pool.photograph(urls[1])
@@ -168,7 +167,7 @@ def test_a_killed_process_is_replaced(services: Services, urls: list[str], victi
 
 
 def test_a_hanging_browser_is_replaced(services: Services, urls: list[str]) -> None:
-    pool = WindowPool(services.serve)  # before and after, a browser may take its time on a busy machine
+    pool = WindowPool(services.serve)  # only the second page is hurried
     pool.photograph(urls[0])
     drive(pool).command_executor.client_config.timeout = 3.0  # type: ignore[union-attr]
     family = list_processes(pool)

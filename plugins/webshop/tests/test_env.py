@@ -1,4 +1,4 @@
-"""The environments: episodes, splits, rewards, one browser under many, look-alikes of which one meets the goal."""
+"""The environments: episodes, splits, rewards, one browser under many, look-alikes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of the shop, and the published reward, branch by branch, with numbers worked out by hand."""
+"""The rules of the shop, and the published reward, with numbers worked out by hand."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ ALL = {"color": "navy blue", "size": "9"}
         ({"price": 60.01}, ALL, 2 + 2 + 0), ({"price": 60.0}, ALL, 5),
     ],
 )  # fmt: skip
-def test_each_part_is_one_term_of_the_sum(changes: dict[str, Any], chosen: dict[str, str], terms: int) -> None:
+def test_each_part_is_a_term(changes: dict[str, Any], chosen: dict[str, str], terms: int) -> None:
     assert score_purchase(replace(BOOTS, **changes), chosen, GOAL).reward == pytest.approx(terms / 5)
 
 

@@ -137,7 +137,7 @@ def test_a_script_cannot_fetch_the_files_of_its_own_page(unhurried: Browser) -> 
     assert result.blocked["network"] >= 4
 
 
-def test_moving_about_in_the_page_itself_loses_nothing_and_no_way_leads_to_a_file(calm: Draw) -> None:
+def test_moving_in_the_page_loses_nothing_and_leads_to_no_file(calm: Draw) -> None:
     script = (
         "location.hash = 'part'; history.pushState(0, '', '/other');"
         "const a = document.createElement('a'); a.href = 'mailto:me@page.invalid'; a.click();"

@@ -30,7 +30,7 @@ def begin(**kwargs: Any) -> tuple[VLEnv, str]:
 @pytest.mark.parametrize(
     "name", ["tabs", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in list_projects())]
 )
-def test_the_ground_truths_own_code_scores_100_and_every_interaction_shows_something(name: str) -> None:
+def test_the_ground_truth_scores_100_and_interactions_show_something(name: str) -> None:
     project = load_project(name)
     evaluation = STUDIO.evaluate(project, project.code())
     assert evaluation.report.score == pytest.approx(100, abs=0.01)
