@@ -20,7 +20,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -107,6 +107,7 @@ class Chromium:
         profile: folder of all that it writes.
         owner: id of the process that started it.
         listeners: sockets on the ports of site and proxy, where only this browser can connect.
+        tabs: with `fresh_tabs`, opens tabs that share nothing with others.
 
     Raises:
         MissingSystemPartError: Chromium or its driver is missing or does not start, or others could command it.
@@ -188,10 +189,6 @@ class Chromium:
         order = {"cmd": command, "params": arguments}
         return self.driver.execute("executeCdpCommand", order)["value"]
 
-    def fresh_tab(self) -> AbstractContextManager[None]:
-        """Open a tab that shares nothing with others; remove it with all that it has stored."""
-        return self._tabs.open()
-
     def processes(self) -> list[int]:
         """Return the ids of the room's process, the driver and everything that it started."""
         return [member.pid for member in list_tree(self.process.pid)]
@@ -263,7 +260,7 @@ class Chromium:
             with _ended_with_its_browser(self.process.pid) as ended:
                 self.driver = WebDriver(command_executor=connection, options=options)
             if options.capabilities.get("webSocketUrl"):
-                self._tabs = FreshTabs(self.driver, self.room, _STARTS_S)
+                self.tabs = FreshTabs(self.driver, self.room, _STARTS_S)
         except DRIVER_ERRORS as error:
             if ended.is_set():
                 return f"Chromium ended at once, it said {self._log()[-200:]!r}"
@@ -324,7 +321,7 @@ class FreshTabs:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Give the driver a tab with no history, storage or cache, until the block ends."""
+        """Give the driver a tab with no history, storage or cache until the block ends."""
         context = self._ask("browser.createUserContext")["userContext"]
         tab = self._ask("browsingContext.create", type="tab", userContext=context)["context"]
         self._driver.switch_to.window(tab)

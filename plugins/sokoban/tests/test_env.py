@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from vlgym_sokoban.generator import split_of_level
+from vlgym_sokoban.generator import split_of_room
 from vlgym_sokoban.groups import GROUPS, load_group
 from vlgym_sokoban.level import LETTERS, Level
 from vlgym_sokoban.solver import solve
@@ -211,7 +211,8 @@ def test_a_level_draws_rooms_of_its_size_boxes_and_solution_length_on_its_split(
     drawn = env.board.level
     assert (drawn.rows, drawn.columns, info["boxes"]) == (room.rows, room.columns, room.boxes)
     assert room.min_solution <= len(solve(drawn).moves) <= room.max_solution
-    assert split_of_level(drawn) == split
+    walls = np.array([[symbol == "#" for symbol in row] for row in drawn.to_rows()])
+    assert split_of_room(walls) == split
     assert 224 // drawn.rows >= 24, "a cell is smaller than the card says"
 
 

@@ -98,6 +98,8 @@ def draw_board(board: Board, size: tuple[int, int]) -> NDArray[np.uint8]:
             f"{level.columns} cells; it takes at least {SMALLEST_CELL}. "
             f"Choose image_size=({CELL_PIXELS * level.rows}, {CELL_PIXELS * level.columns})."
         )
+
+    # Cell by cell, round the middle.
     tiles, picture = load_tiles(pixels), np.zeros((*size, 3), np.uint8)
     above, before = (height - pixels * level.rows) // 2, (width - pixels * level.columns) // 2
     for cell in range(level.rows * level.columns):

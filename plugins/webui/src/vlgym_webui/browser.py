@@ -222,7 +222,7 @@ class Browser(Chromium):
         # A step that fails costs its interaction, a page that fails the rest, an error the browser.
         with ProcessGuard(self.process.pid, self.limits, lambda: self.intact) as guard:
             try:
-                with self.fresh_tab():
+                with self.tabs.open():
                     try:
                         self._open(viewport)
                         looks[0] = self._look(files, annotated)
