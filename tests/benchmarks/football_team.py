@@ -17,7 +17,7 @@ from pathlib import Path
 
 from report import make_parser
 from vlgym_football.engine import IDLE, Snapshot
-from vlgym_football.names import TEAM
+from vlgym_football.plugin import TEAM
 from vlgym_football.tactics import LOST_WORTH, TeamScript
 
 import vlgym

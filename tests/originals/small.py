@@ -110,9 +110,8 @@ class Token:
 
 def compare_webshop(root: Path) -> Iterator[State]:
     """Pay random purchases for random goals of the generated catalogue."""
-    from vlgym_webshop.nouns import tag_by_rule
-    from vlgym_webshop.reward import score_purchase
-    from vlgym_webshop.shop import Shop, ShopConfig
+    from vlgym_webshop.reward import score_purchase, tag_by_rule
+    from vlgym_webshop.services import Shop, ShopConfig
 
     engine, files = root / "web_agent_site" / "engine", {}
     colours = load(engine / "normalize.py")

@@ -112,14 +112,13 @@ WRITES = {  # modules that write by other ways than those of `vlgym.files`
     "vlgym/files.py",
     "vlgym/browser/keeper.py",  # /proc of its own process
     "vlgym/terminal.py",  # the null device
-    "plugins/football/src/vlgym_football/camera.py",  # the null device
+    "plugins/football/src/vlgym_football/engine.py",  # the null device
     "plugins/football/src/vlgym_football/build.py",  # renames in a temporary folder of its own
     "vlgym/integrations/parquet.py",  # in the folder of `written_whole`
     "vlgym/integrations/minari.py",  # in the folder of `written_whole`
     "baselines/models/lora.py",  # in the folder of `written_whole`
     "baselines/runs/folder.py",  # in `written_whole` and `written_file`, and renames of folders
     "baselines/runs/logs.py",  # a figure, in memory; TensorBoard's files, in a folder of `make_folder`
-    "plugins/webshop/src/vlgym_webshop/catalogue/build.py",  # renames a folder of its own
     "plugins/webshop/src/vlgym_webshop/catalogue/store.py",  # SQLite and the index, in a folder of their own
 }
 

@@ -20,7 +20,8 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -42,18 +43,12 @@ try:
     from urllib3.util import parse_url
     from websocket import WebSocketException, create_connection
 
-    from .process_limits import Limits, ProcessGuard, kill_tree, list_tree, measure_tree
 except ImportError as error:
     fix = "pip install selenium psutil"
     raise NotInstalledError(f"vlgym.browser needs packages ({error}): {fix}") from error
 
 if TYPE_CHECKING:
     from selenium.webdriver.remote.webdriver import WebDriver
-
-__all__ = [
-    "ATTEMPTS", "DRIVER_ERRORS", "BrowserError", "BrowserPool", "Chromium", "Limits", "ProcessGuard",
-    "kill_tree", "list_tree", "measure_tree",
-]  # fmt: skip
 
 DRIVER_ERRORS = (WebDriverException, WebSocketException, HTTPError, OSError)
 """Errors of Selenium when the browser or its driver fails, hangs or is gone."""
@@ -112,6 +107,7 @@ class Chromium:
         profile: folder of all that it writes.
         owner: id of the process that started it.
         listeners: sockets on the ports of site and proxy, where only this browser can connect.
+        tabs: with `fresh_tabs`, opens tabs that share nothing with others.
 
     Raises:
         MissingSystemPartError: Chromium or its driver is missing or does not start, or others could command it.
@@ -193,10 +189,6 @@ class Chromium:
         order = {"cmd": command, "params": arguments}
         return self.driver.execute("executeCdpCommand", order)["value"]
 
-    def fresh_tab(self) -> AbstractContextManager[None]:
-        """Open a tab that shares nothing with others; remove it with all that it has stored."""
-        return self._tabs.open()
-
     def processes(self) -> list[int]:
         """Return the ids of the room's process, the driver and everything that it started."""
         return [member.pid for member in list_tree(self.process.pid)]
@@ -268,7 +260,7 @@ class Chromium:
             with _ended_with_its_browser(self.process.pid) as ended:
                 self.driver = WebDriver(command_executor=connection, options=options)
             if options.capabilities.get("webSocketUrl"):
-                self._tabs = FreshTabs(self.driver, self.room, _STARTS_S)
+                self.tabs = FreshTabs(self.driver, self.room, _STARTS_S)
         except DRIVER_ERRORS as error:
             if ended.is_set():
                 return f"Chromium ended at once, it said {self._log()[-200:]!r}"
@@ -329,7 +321,7 @@ class FreshTabs:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Give the driver a tab with no history, storage or cache, until the block ends."""
+        """Give the driver a tab with no history, storage or cache until the block ends."""
         context = self._ask("browser.createUserContext")["userContext"]
         tab = self._ask("browsingContext.create", type="tab", userContext=context)["context"]
         self._driver.switch_to.window(tab)
@@ -456,21 +448,110 @@ def _is_running(process: psutil.Process) -> bool:
 @contextmanager
 def _ended_with_its_browser(room: int) -> Iterator[threading.Event]:
     """Kill a room when its browser has ended, and set the event: the driver would wait a minute."""
-    ended, stop = threading.Event(), threading.Event()
+    ended = threading.Event()
+
+    def look() -> bool:
+        started = list_tree(room)[2:]  # without the room's process and the driver
+        with suppress(psutil.NoSuchProcess):  # the driver buries none, so a browser that ended stays a zombie
+            if started and all(process.status() == psutil.STATUS_ZOMBIE for process in started):
+                ended.set()
+                kill_tree(room)
+        return ended.is_set()
+
+    with _repeat(look):
+        yield ended
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a piece of work: clock and processor seconds, growth of resident MiB."""
+
+    wall_s: float = 20.0
+    cpu_s: float = 5.0
+    memory_mb: float = 500.0
+
+
+class ProcessGuard:
+    """Watches a process and its descendants in a `with` block, and kills them at a limit.
+
+    Args:
+        whole: says whether all processes are there that should be.
+
+    Attributes:
+        reason: `None`, or the limit that was passed, `timeout` or `memory`.
+        by_clock: whether only the clock passed it: the machine may have been busy.
+        whole: answer of `whole()` just before they were killed.
+    """
+
+    def __init__(self, pid: int, limits: Limits, whole: Callable[[], bool] = lambda: True) -> None:
+        self.pid, self.limits = pid, limits
+        self.reason: str | None = None
+        self.whole, self.by_clock = True, False
+        self._ask_whole = whole
+        self._watching = _repeat(self._look)
+
+    def __enter__(self) -> ProcessGuard:
+        self._begun = time.monotonic()
+        self._cpu, self._memory = measure_tree(self.pid)
+        self._watching.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._watching.__exit__(None, None, None)
+
+    def _look(self) -> bool:
+        cpu_s, memory_mb = measure_tree(self.pid)
+        if memory_mb - self._memory > self.limits.memory_mb:
+            self.reason = "memory"
+        elif cpu_s - self._cpu > self.limits.cpu_s:
+            self.reason = "timeout"
+        elif time.monotonic() - self._begun > self.limits.wall_s:
+            self.reason, self.by_clock = "timeout", True
+        if self.reason:
+            self.whole = self._ask_whole()
+            kill_tree(self.pid)
+        return self.reason is not None
+
+
+@contextmanager
+def _repeat(look: Callable[[], bool]) -> Iterator[None]:
+    """Call a function again and again in a thread, until it returns true or the block ends."""
+    stop = threading.Event()
 
     def watch() -> None:
-        while not stop.wait(_WATCH_S):
-            started = list_tree(room)[2:]  # without the room's process and the driver
-            with suppress(psutil.NoSuchProcess):  # the driver buries none, so a browser that ended stays a zombie
-                if started and all(process.status() == psutil.STATUS_ZOMBIE for process in started):
-                    ended.set()
-                    kill_tree(room)
-                    return
+        while not stop.wait(_WATCH_S) and not look():
+            pass
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     try:
-        yield ended
+        yield
     finally:
         stop.set()
         thread.join()
+
+
+def list_tree(pid: int) -> list[psutil.Process]:
+    """Return a process and its descendants; empty where it is gone."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    return []
+
+
+def measure_tree(pid: int) -> tuple[float, float]:
+    """Return processor seconds and resident MiB of a process and its living descendants."""
+    cpu_s = size = 0.0
+    for member in list_tree(pid):
+        with suppress(psutil.Error), member.oneshot():
+            times, memory = member.cpu_times(), member.memory_info()
+            cpu_s += times.user + times.system
+            size += memory.rss
+    return cpu_s, size / 2**20
+
+
+def kill_tree(pid: int) -> None:
+    """End a process and its descendants at once."""
+    for member in list_tree(pid):
+        with suppress(psutil.Error):
+            member.kill()

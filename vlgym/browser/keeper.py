@@ -94,8 +94,23 @@ def _start(order: dict[str, Any]) -> subprocess.Popen[bytes]:
 
 def _enter_network(flags: int) -> bool:
     """Enter a new network (and user) namespace with a loopback interface, as the same user."""
+    return _can_unshare(flags) and _unshare(flags)
+
+
+def _can_unshare(flags: int) -> bool:
+    """Try it in a child first, so that a half success leaves this process as it was."""
+    child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1] == 0
+    status = 1
+    with suppress(OSError):
+        status = 0 if _unshare(flags) else 1
+    os._exit(status)
+
+
+def _unshare(flags: int) -> bool:
     user, group = os.geteuid(), os.getegid()
-    if not _can_unshare(flags) or _LIBRARY.unshare(flags) != 0:
+    if _LIBRARY.unshare(flags) != 0:
         return False
     if flags & _NEWUSER:
         maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
@@ -104,22 +119,6 @@ def _enter_network(flags: int) -> bool:
                 file.write(text)
     _raise_loopback()
     return True
-
-
-def _can_unshare(flags: int) -> bool:
-    """Try it in a child first, so that a half success leaves this process as it was."""
-    child = os.fork()
-    if child:
-        return os.waitpid(child, 0)[1] == 0
-    status, user = 1, os.geteuid()
-    with suppress(OSError):
-        if _LIBRARY.unshare(flags) == 0:
-            if flags & _NEWUSER:
-                with open("/proc/self/uid_map", "w") as file:
-                    file.write(f"{user} {user} 1")
-            _raise_loopback()
-            status = 0
-    os._exit(status)
 
 
 def _raise_loopback() -> None:

@@ -137,7 +137,6 @@ def count_training(spec: EnvSpec) -> int:
 
 
 def _play(env: Any, seed: int, player: Learner) -> None:
-    """Play an episode to its end, then learn from it."""
     observation, info = env.reset(seed=seed)
     rewards: list[float] = []
     over = False

@@ -5,7 +5,7 @@ Only it touches the environment, for its reply format.
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 import random
 import re
 from collections.abc import Callable, Sequence
@@ -109,9 +109,8 @@ def load_players(spec: EnvSpec) -> list[BlindPolicy]:
     """Return the policies of a spec's blind players; a `PluginError` if one cannot be imported."""
     players = []
     for place in spec.blind:
-        module, _, name = place.partition(":")
         try:
-            cls = getattr(importlib.import_module(module), name)
+            cls = pkgutil.resolve_name(place)
         except Exception as error:
             raise PluginError(f"{spec.id}: cannot import {place}: {type(error).__name__}: {error}") from error
         if not (isinstance(cls, type) and issubclass(cls, BlindPlayer) and cls.name):

@@ -272,7 +272,6 @@ def _judge_probes(grouped: Mapping[str, Mapping[str, Sequence[Answer]]]) -> tupl
 
 @cache
 def _best_p(right: tuple[str, ...]) -> float:
-    """Return the p value of a model that is always right."""
     return permutation_p(right, right)
 
 

@@ -46,7 +46,7 @@ def write_game(
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
     yield tmp_path
-    benchmark._list_games.cache_clear()
+    benchmark.list_games.cache_clear()
 
 
 def test_a_split_plays_its_games_in_sorted_order_and_the_oracle_wins(data: Path):
@@ -75,11 +75,8 @@ def test_unsolvable_movable_and_sliced_games_are_left_out(data: Path):
     good = write_game(data, "train", 0, PICK)
     write_game(data, "train", 50, PICK, solvable=False)
     write_game(data, "train", 51, PICK, solvable=None)
-    for folder in (
-        "pick_and_place_with_movable_recep-Cup-Mug-Shelf-7",
-        "pick_and_place_simple-AppleSliced-None-Fridge-7",
-    ):
-        write_game(data, "train", 52, PICK, folder=folder)
+    for kind in ("with_movable_recep-Cup-Mug-Shelf", "simple-AppleSliced-None-Fridge"):
+        write_game(data, "train", 52, PICK, folder=f"pick_and_place_{kind}-7")
     assert benchmark.list_games("train", TASKS) == (good,)
 
 

@@ -6,16 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from vlgym_alfworld import engine, package
+from vlgym_alfworld import package
 from vlgym_alfworld.drawn import TextGame
 from vlgym_alfworld.game import PICK, TASKS
 from vlgym_alfworld.generator import draw_game
 
 from vlgym.errors import MissingSystemPartError
 
+SWEPT = pytest.mark.exhaustive
+
 
 def functions_now() -> list[Any]:
-    return [vars(owner)[name] for owner, name, _ in engine.replacements()]
+    return [vars(owner)[name] for owner, name, _ in package.replacements()]
 
 
 def transcript(running: TextGame, seed: int, task: str) -> list[Any]:
@@ -32,7 +34,7 @@ def transcript(running: TextGame, seed: int, task: str) -> list[Any]:
 
 @pytest.mark.parametrize(
     ("seed", "task"),
-    [(0, TASKS[0]), *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in enumerate(TASKS, 1))],
+    [(0, TASKS[0]), *(pytest.param(*case, marks=SWEPT) for case in enumerate(TASKS, 1))],
 )
 def test_transcripts_equal_those_of_the_untouched_engine(seed: int, task: str):
     assert transcript(TextGame(), seed, task) == transcript(TextGame(fast=False), seed, task)
@@ -43,9 +45,9 @@ def test_everything_is_restored_after_play_and_after_an_error(capsys: pytest.Cap
     running = TextGame()
     running.open(draw_game(np.random.default_rng(1), PICK))
     running.command("look")
-    with engine.fast_engine():
+    with package.fast_engine():
         assert functions_now() != before
-    with pytest.raises(ZeroDivisionError), engine.fast_engine():
+    with pytest.raises(ZeroDivisionError), package.fast_engine():
         print(1 / 0)
     running.close()
     assert functions_now() == before

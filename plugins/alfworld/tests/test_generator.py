@@ -81,9 +81,7 @@ def test_what_lies_in_a_closed_receptacle_does_not_show(kitchen: TextGame):
         assert (hidden in " ".join(view.describe(kitchen.world))) == seen
 
 
-def test_doors_and_the_agents_place_have_colours(
-    kitchen: TextGame,
-):
+def test_doors_and_the_agents_place_have_colours(kitchen: TextGame):
     made = show(kitchen)
     left, top, _, _ = made.plan.tiles["fridge 1"]
     for command, door, frame in (

@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from vlgym_alfworld.blind import Guesser, Searcher
+from vlgym_alfworld.blind import Searcher
 from vlgym_alfworld.game import HEAT, LOOK
 from vlgym_alfworld.household import TEMPLATES, ALFWorld, list_furniture_actions, match_template
 from vlgym_alfworld.rl4vlm import SubstringParser
@@ -19,8 +19,6 @@ from vlgym_alfworld.rooms import load_room, scene_numbers
 import vlgym  # noqa: F401
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError
-from vlgym.sight import blind
-from vlgym.sight.blind import BlindPlayer
 
 MIXED, TEMPLATED = "vlgym/ALFWorld-v0", "vlgym/ALFWorld-v1"
 
@@ -81,12 +79,7 @@ def test_an_illegal_reply_costs_1_and_a_command_must_be_spelled_wholly():
     env.reset(seed=0, options={"scene": 9})
     assert {"go to cabinet 1", "go to cabinet 10"} <= set(env.legal_actions())
     before = env.state_text()
-    for reply in (
-        "",
-        "no command at all",
-        "<action>fly to the moon</action>",
-        "<action>go to cabinet 1 please</action>",
-    ):
+    for reply in ("", "no command at all", "<action>go to cabinet 1 please</action>"):
         _, reward, _, _, info = env.step(reply)
         assert (reward, info["invalid_action"]) == (-1.0, True)
     assert env.state_text() == before
@@ -209,26 +202,6 @@ def test_words_tell_neither_what_is_behind_a_door_nor_what_is_held(templated: An
     assert len({result[0] for result in results}) == 1
     legal = [result[4]["vlgym"]["legal_actions"] for result in results]
     assert legal == [hidden[4]["vlgym"]["legal_actions"]] * len(results)
-
-
-@pytest.mark.parametrize(
-    ("player", "episodes"),
-    [
-        (Guesser, 10),
-        *(pytest.param(each, 10, marks=pytest.mark.exhaustive) for each in (Searcher, blind.Searcher)),
-    ],
-)
-def test_a_blind_player_wins_at_most_15_in_100(templated: Any, player: type[BlindPlayer], episodes: int):
-    won = 0
-    for index in range(episodes):
-        observation, info = templated.reset(seed=episode_seed(TEMPLATED, "test", index))
-        one, ended = player(random.Random(index)), False
-        while not ended:
-            command = one.choose(observation["text"], tuple(info["vlgym"]["legal_actions"]))
-            observation, _, terminated, truncated, info = say(templated, command)
-            ended = terminated or truncated
-        won += info["success"]
-    assert won / episodes <= 0.15
 
 
 # ---- splits, levels, options, arguments --------------------------------------------------------

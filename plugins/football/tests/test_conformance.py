@@ -4,7 +4,7 @@ from vlgym.testing import CHECKS, EnvConformance
 
 SWEPT = (
     "levels", "oracle", "blind", "values", "conduct", "history", "vector", "floor", "parser_time", "resources",
-    "processes", "rewards", "silence", "endings",
+    "processes", "rewards", "silence", "endings", "determinism", "picture", "described",
 )  # fmt: skip
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from vlgym_football import build
-from vlgym_football.names import MAGEBENCH, MAGEBENCH_MINI
-from vlgym_football.plugin import FOOTBALL_1, vlgym_suites
+from vlgym_football.plugin import FOOTBALL_1, MAGEBENCH, MAGEBENCH_MINI, vlgym_suites
 
 from vlgym.env import VLEnv
 from vlgym.errors import MissingSystemPartError, UserError
@@ -131,15 +130,15 @@ def test_an_episode_ends_by_time_as_a_truncation(make_env: Make, tmp_path: Path)
 
 def test_the_seed_draws_the_situation_and_an_option_names_it(make_env: Make) -> None:
     env = make_env()
-    drawn = [env.reset(seed=seed)[1]["scenario"] for seed in range(12)]
-    assert len(set(drawn)) > 6
-    assert [env.reset(seed=seed)[1]["scenario"] for seed in range(12)] == drawn
+    drawn = [env.reset(seed=seed)[1]["scenario"] for seed in (0, 1, 2, 0)]
+    assert len(set(drawn)) == 3
+    assert drawn[3] == drawn[0]
     assert env.reset(seed=0, options={"scenario": "R9_R_2"})[1]["scenario"] == "R9_R_2"
     with pytest.raises(UserError, match="no scenario"):
         env.reset(seed=0, options={"scenario": "R9_R_9"})
 
 
-def test_a_level_plays_its_own_situations_and_leaves_the_draw_without_a_level_alone(make_env: Make) -> None:
+def test_a_level_plays_its_own_situations_in_its_episode_alone(make_env: Make) -> None:
     env = make_env()
     drawn = env.reset(seed=3)[1]["scenario"]
     played = [env.reset(seed=3, options={"level": level})[1]["scenario"] for level in range(5)]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from vlgym_football.engine import IDLE, Snapshot
 from vlgym_football.match import for_players
-from vlgym_football.names import TEAM
 from vlgym_football.pitch import MINE, WHITE, PitchPainter
+from vlgym_football.plugin import TEAM
 from vlgym_football.scenario import FOLDER, distance, read_file
 
 from vlgym.errors import UserError

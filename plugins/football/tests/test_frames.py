@@ -76,7 +76,7 @@ def test_a_stolen_ball_pays_by_its_frame_and_ends_unless_the_game_goes_on() -> N
         ([[0.3, 0.3]], math.hypot(0.3, 0.3) / (10 * math.sqrt(0.5) + 1)),
     ],
 )
-def test_s_pass_is_the_least_distance_over_ten_times_the_cosine_plus_one(opponents: list, worth: float) -> None:
+def test_s_pass_is_the_least_over_the_opponents(opponents: list, worth: float) -> None:
     assert rate_pass(np.zeros(2), np.array(opponents)) == pytest.approx(worth)
 
 
@@ -154,7 +154,7 @@ def test_running_stops_before_an_opponent_and_before_the_line(started: DecisionM
     assert not can_run_on(snap((0.96, 0.0), left=[[-1, 0], [0.96, 0.0], [0, 0]], left_velocity=moving))
 
 
-def test_a_pass_is_repeated_between_running_frames_until_somebody_has_the_ball(started: DecisionMaker) -> None:
+def test_a_pass_is_repeated_until_somebody_has_the_ball(started: DecisionMaker) -> None:
     played = run(started, "short_pass", snap(), snap(), LOOSE, LOOSE, snap(owner=2))
     assert played == ["short_pass", "right", "short_pass", "builtin_ai", "builtin_ai"]
 

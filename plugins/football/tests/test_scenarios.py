@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from vlgym_football.names import MAGEBENCH, MAGEBENCH_MINI, PACKAGE, TEAM
+from vlgym_football.plugin import MAGEBENCH, MAGEBENCH_MINI, PACKAGE, TEAM
 from vlgym_football.scenario import FOLDER, METRES, Scenario, get_scenario, lane_clearance, parse_scenarios, read_file
 
 from vlgym.errors import UserError
@@ -110,7 +110,7 @@ def test_a_good_file_loads_with_defaults() -> None:
         ("CF", "ST", "mine: left, player 2: role='ST' is not one of"),
         ("      - [GK, 0.98, 0]\n", "      - [CB, 0.98, 0]\n", "mine: right needs one goalkeeper"),
         ("      - [GK, 0.98, 0]\n", "      - [GK, 0.98, 0, 1]\n", "mine: right, player 1 is"),
-        ("    ball: [0.5, 0.0]\n", "", "mine: ball missing"),
+        ("    ball: [0.5, 0.0]\n", "", "mine lacks 'ball'; add a line"),
         ("    right", "    duration: 0\n    right", "mine: duration=0 must be >= 1"),
         ("    right", "    duration: 1.5\n    right", "whole number of frames"),
         ("    right", "    offsides: 1\n    right", "give true or false"),

@@ -1,4 +1,4 @@
-"""A canary's answer stands in one picture only: no text, action, feedback or other picture tells it."""
+"""A canary's answer stands in one picture only: nothing else tells it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_only_the_asked_picture_changes_with_the_answer(asked: int) -> None:
     pictures = []
     for answer in ("house", "horse"):
         env.reset(seed=0)
-        env.shown[asked - 1] = answer
+        env.answer = env.shown[asked - 1] = answer
         pictures.append([env.image()])
         for _ in range(3):
             pictures[-1].append(env.step(env.solve())[0]["image"])

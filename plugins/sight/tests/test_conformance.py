@@ -1,4 +1,4 @@
-"""The certificates of a probe and a canary, and the recorded behaviour of a probe of several turns."""
+"""The certificates of a probe and a canary, and the recorded behaviour of SeeHistory."""
 
 from vlgym.testing import CHECKS, EnvConformance
 

@@ -1,4 +1,4 @@
-"""The text never tells the answer, blind play stays at chance, and the picture tells it on every level."""
+"""The text never tells the answer, and the picture tells it on every level."""
 
 from __future__ import annotations
 

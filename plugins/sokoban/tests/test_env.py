@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from vlgym_sokoban.generator import split_of_room
 from vlgym_sokoban.groups import GROUPS, load_group
 from vlgym_sokoban.level import LETTERS, Level
+from vlgym_sokoban.solver import solve
 
 import vlgym
 from vlgym.env import VLEnv
@@ -195,3 +197,30 @@ def test_the_words_of_the_picture_are_the_room_itself() -> None:
         _, *rows = env.describe().split("\n")
         assert Level.from_rows(rows) == replace(env.board.to_level(), title="")
         env.step(env.solve())
+
+
+DRAWN = "vlgym/SokobanDrawn-v0"
+
+
+@pytest.mark.parametrize("level", range(6))
+def test_a_level_draws_rooms_of_its_size_boxes_and_solution_length_on_its_split(level: int) -> None:
+    env = vlgym.make(DRAWN, level=level)
+    room = env.level_arguments[level]["room"]
+    split = ("train", "val", "test")[level % 3]
+    _, info = env.reset(seed=episode_seed(DRAWN, split, 0))
+    drawn = env.board.level
+    assert (drawn.rows, drawn.columns, info["boxes"]) == (room.rows, room.columns, room.boxes)
+    assert room.min_solution <= len(solve(drawn).moves) <= room.max_solution
+    walls = np.array([[symbol == "#" for symbol in row] for row in drawn.to_rows()])
+    assert split_of_room(walls) == split
+    assert 224 // drawn.rows >= 24, "a cell is smaller than the card says"
+
+
+def test_without_a_level_it_is_sokoban_and_sokobans_own_levels_are_the_shipped_ones() -> None:
+    drawn, plain = vlgym.make(DRAWN), make()
+    drawn.reset(seed=1, options={"level": 1})
+    a, b = drawn.reset(seed=3), plain.reset(seed=3)
+    assert np.array_equal(a[0]["image"], b[0]["image"])
+    assert (a[0]["text"], a[1]) == (b[0]["text"], b[1])
+    assert plain.reset(seed=3, options={"level": 40})[1]["level"] == "small-v0/40"
+    assert make(level=40).arguments["level"] == 40

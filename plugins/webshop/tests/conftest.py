@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from vlgym_webshop.services import Services, get_services
-from vlgym_webshop.shop import Shop, ShopConfig
+from vlgym_webshop.services import Services, Shop, ShopConfig, get_services
 
 
 @pytest.fixture(scope="session", autouse=True)

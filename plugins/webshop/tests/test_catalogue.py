@@ -19,7 +19,7 @@ from vlgym_webshop.catalogue.generate import generate_product
 from vlgym_webshop.catalogue.wishes import COUNTS, NO_LIMIT, price_limit, split_range
 from vlgym_webshop.reward import score_purchase
 from vlgym_webshop.search import SearchIndex, analyse
-from vlgym_webshop.shop import Shop
+from vlgym_webshop.services import Shop
 
 from vlgym.env.spaces import CHARSET
 from vlgym.errors import UserError

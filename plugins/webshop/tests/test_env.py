@@ -1,4 +1,4 @@
-"""The environments: episodes, splits, rewards, one browser under many, look-alikes of which one meets the goal."""
+"""The environments: episodes, splits, rewards, one browser under many, look-alikes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def do(env: Any, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
 def test_environments_share_one_browser_and_none_sees_another_s_page() -> None:
     envs, services = [build() for _ in range(3)], get_services()
     assert services.server is None
-    assert services.windows.processes() == []
+    assert services.windows.idle() == []
     before = services.windows.started
     for index, env in enumerate(envs):
         env.reset(seed=100 + index)
@@ -66,7 +66,7 @@ def test_environments_share_one_browser_and_none_sees_another_s_page() -> None:
         np.testing.assert_array_equal(alone.image(), envs[index].image())
     for env in [*envs, alone]:
         env.close()
-    assert services.windows.processes() == []
+    assert services.windows.idle() == []
 
 
 @pytest.mark.usefixtures("blank")

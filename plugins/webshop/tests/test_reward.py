@@ -1,4 +1,4 @@
-"""The rules of the shop, and the published reward, branch by branch, with numbers worked out by hand."""
+"""The rules of the shop, and the published reward, with numbers worked out by hand."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 from vlgym_webshop.catalogue.records import Goal, Product
-from vlgym_webshop.nouns import load_tagger, tag_by_rule
-from vlgym_webshop.reward import COLOURS, count_attributes, count_options, normalize_colour, score_purchase
+from vlgym_webshop.reward import (
+    COLOURS,
+    count_attributes,
+    count_options,
+    load_tagger,
+    normalize_colour,
+    score_purchase,
+    tag_by_rule,
+)
 from vlgym_webshop.session import LONGEST_QUERY, Page, Rules, read_action
 
 from vlgym.errors import UserError
@@ -87,7 +94,7 @@ ALL = {"color": "navy blue", "size": "9"}
         ({"price": 60.01}, ALL, 2 + 2 + 0), ({"price": 60.0}, ALL, 5),
     ],
 )  # fmt: skip
-def test_each_part_is_one_term_of_the_sum(changes: dict[str, Any], chosen: dict[str, str], terms: int) -> None:
+def test_each_part_is_a_term(changes: dict[str, Any], chosen: dict[str, str], terms: int) -> None:
     assert score_purchase(replace(BOOTS, **changes), chosen, GOAL).reward == pytest.approx(terms / 5)
 
 
@@ -164,7 +171,7 @@ def test_a_missing_model_is_named_and_auto_falls_back(monkeypatch: pytest.Monkey
     def fail() -> None:
         raise OSError("Can't find model")
 
-    monkeypatch.setattr("vlgym_webshop.nouns._load_spacy", fail)
+    monkeypatch.setattr("vlgym_webshop.reward._load_spacy", fail)
     assert load_tagger("auto", generated=False)[0] == "rules"
     with pytest.raises(UserError, match="spacy download"):
         load_tagger("spacy", generated=False)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from vlgym_webui.aes import Element
 from vlgym_webui.browser import Render, name_contents
 from vlgym_webui.project import Interaction, Step
-from vlgym_webui.style_table import Element
 
 Draw = Callable[..., Render]
 

@@ -59,7 +59,7 @@ class Mortal(Browser):
         return super()._open(viewport)
 
 
-def test_a_page_that_no_browser_survives_fails_after_three_and_is_not_remembered(studio: Studio) -> None:
+def test_a_page_that_no_browser_survives_fails_and_is_not_remembered(studio: Studio) -> None:
     living, mortal = studio.pool, BrowserPool(Mortal)
     studio.pool = mortal
     try:

@@ -117,7 +117,7 @@ STEPS = "title: a\ninteractions:\n  - name: b\n    steps:\n      - "
         ("title: !!python/object/apply:os.system ['true']\n", "not valid YAML"),
     ],
 )
-def test_a_mistake_in_the_card_is_named_with_place_and_fix(problem: Callable[..., str], text: str, words: str) -> None:
+def test_a_mistake_in_the_card_is_named(problem: Callable[..., str], text: str, words: str) -> None:
     message = problem("project.yaml", text)
     assert re.search(rf"project\.yaml.*{words}", message, re.DOTALL), message
 
@@ -133,7 +133,7 @@ def test_a_picture_outside_the_folder_is_refused(problem: Callable[..., str]) ->
     assert "not in the folder" in problem("tasks.md", "![page](../../etc/passwd)\n")
 
 
-def test_the_script_makes_the_pictures_of_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_script_makes_pictures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "_images" / "0.png").unlink()
     (folder / "project.yaml").write_text(f"viewport: [320, 240]\n{STEPS}hover: .a\n")
     assert main([f"{folder}/"]) == 0

@@ -8,10 +8,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from vlgym_webui.aes import select_targets
 from vlgym_webui.code_parser import write_action
 from vlgym_webui.project import list_projects, load_project
 from vlgym_webui.studio import STUDIO
-from vlgym_webui.style_table import select_targets
 
 from vlgym.env import VLEnv
 from vlgym.env.spaces import MAX_TEXT
@@ -30,7 +30,7 @@ def begin(**kwargs: Any) -> tuple[VLEnv, str]:
 @pytest.mark.parametrize(
     "name", ["tabs", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in list_projects())]
 )
-def test_the_ground_truths_own_code_scores_100_and_every_interaction_shows_something(name: str) -> None:
+def test_the_ground_truth_scores_100_and_interactions_show_something(name: str) -> None:
     project = load_project(name)
     evaluation = STUDIO.evaluate(project, project.code())
     assert evaluation.report.score == pytest.approx(100, abs=0.01)

@@ -23,9 +23,8 @@ from vlgym.env.seeding import SPLITS as SEED_SPLITS
 from vlgym.env.seeding import episode_seed, split_of
 from vlgym.errors import UserError, check_choice
 
-from .engine import fast_engine
 from .game import LOOK, TASKS, Game, Goal
-from .package import DOWNLOAD_AGAIN, VARIABLE, data_folder
+from .package import DOWNLOAD_AGAIN, VARIABLE, data_folder, fast_engine
 
 SPLITS = ("train", "valid_seen", "valid_unseen")
 SPLIT_OF_SEEDS = dict(zip(SEED_SPLITS, SPLITS, strict=True))
@@ -97,23 +96,19 @@ def wants_benchmark(games: str, split: str | None) -> bool:
     return games == "benchmark" or (games == "auto" and installed)
 
 
+@lru_cache(maxsize=64)
 def list_games(split: str, tasks: tuple[str, ...]) -> tuple[Path, ...]:
     """Return the folders of a split's games of these task types, sorted; a `UserError` for none."""
     root = data_folder() / FOLDER / split
-    folders = _list_games(root, tasks)
-    if not folders:
+    folders = sorted(path.parent for path in root.glob(f"*/*/{GAME}"))
+    own = [folder for folder in folders if folder.parent.name.split("-", 1)[0] in tasks]
+    playable = tuple(folder for folder in own if _is_playable(folder, root))
+    if not playable:
         raise UserError(
             f"No playable {', '.join(tasks)} games in {root}. Check that {VARIABLE} is the folder "
             "that 'alfworld-download' filled, or use games='generated'."
         )
-    return folders
-
-
-@lru_cache(maxsize=64)
-def _list_games(root: Path, tasks: tuple[str, ...]) -> tuple[Path, ...]:
-    folders = sorted(path.parent for path in root.glob(f"*/*/{GAME}"))
-    own = [folder for folder in folders if folder.parent.name.split("-", 1)[0] in tasks]
-    return tuple(folder for folder in own if _is_playable(folder, root))
+    return playable
 
 
 def game_number(seed: int, env_id: str, count: int) -> int:

@@ -65,7 +65,6 @@ class Searcher(BlindPlayer):
         self._treated = False
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
-        """Return the next command, and remember what it does."""
         words = set(_read_task(text))
         command = self._work(words, legal) if self._held else self._fetch(words, legal)
         command = command or self._search(words, legal)
@@ -130,7 +129,6 @@ class Guesser(BlindPlayer):
         self._plan: list[str] | None = None
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
-        """Return the next command of the plan; when it is done, go anywhere."""
         if self._plan is None:
             self._plan = self._make_plan(text, _list_places(legal))
         return self._plan.pop(0) if self._plan else next(iter(legal), "look")

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from vlgym.errors import UserError
 
-from .engine import fast_engine, forget_facts
 from .game import Game, World, met_conditions, read_world
 from .oracle import Advice, Memory, advise, seek
-from .package import DOWNLOAD_AGAIN, import_quietly
+from .package import DOWNLOAD_AGAIN, fast_engine, forget_facts, import_quietly
 from .rooms import load_floor
 from .view import RoomView
 
@@ -27,7 +26,9 @@ _IDLE: list[Any] = []
 
 
 class TextGame:
-    """A running game; `fast=False` plays with the untouched engine, for comparison.
+    """A running game and its picture, of `size` (height and width in pixels).
+
+    `fast=False` plays with the untouched engine, for comparison.
 
     Attributes:
         feedback: at the start the room, then the answer to the last command.
@@ -41,7 +42,8 @@ class TextGame:
     world: World
     ids: dict[str, str]
 
-    def __init__(self, *, fast: bool = True) -> None:
+    def __init__(self, size: tuple[int, int] = (448, 448), *, fast: bool = True) -> None:
+        self._size = size
         self._scope = fast_engine if fast else contextlib.nullcontext
         self._env: Any = None
 
@@ -65,6 +67,8 @@ class TextGame:
         # The engine's first text has a title and the task, which the prompt tells.
         self._names = {name: info.name.strip() for name, info in state["_entity_infos"].items()}
         self.ids = {name: key for key, name in self._names.items()}
+        self._game, self._memory = game, Memory()
+        self._view: RoomView | None = None
         self._take(state, None)
         parts = [part.strip() for part in state.feedback.split("\n\n")]
         titles = ("-=", "Your task is to:")
@@ -77,6 +81,25 @@ class TextGame:
         self._take(state, self.world)
         self.feedback = state.feedback.strip()
 
+    def conditions(self) -> tuple[bool, ...]:
+        """Return for each of the goal's conditions whether it is met."""
+        return met_conditions(self._game.goal, self.world)
+
+    def frame(self) -> NDArray[np.uint8]:
+        """Draw the room: a fresh `[H, W, 3] uint8` array."""
+        if self._view is None:
+            floor = load_floor(self._game.scene)
+            self._view = RoomView(self.ids, self.world, floor, self._size)
+        return self._view.draw(self.world)
+
+    def advise(self, *, seeking: bool) -> Advice | None:
+        """Return the next command of the knowing or the seeking oracle."""
+        if self.won:
+            return None
+        if seeking:
+            return seek(self._game.goal, self.world, self._memory, self.commands)
+        return advise(self._game.goal, self.world, self.commands)
+
     def close(self) -> None:
         """Hand the engine back for the next game of this process."""
         if self._env is not None:
@@ -86,6 +109,7 @@ class TextGame:
     def _take(self, state: Any, before: World | None) -> None:
         self.facts = state["_facts"]
         self.world = read_world(self.facts, self._names, before)
+        self._memory.look(self.world)
         self.commands = list(state["admissible_commands"])
         self.won = bool(state["won"])
 
@@ -104,38 +128,3 @@ def _make_engine() -> Any:
     wrappers = import_quietly("alfworld.agents.environment.alfred_tw_env")
     engine = importlib.import_module("textworld.envs").PddlEnv
     return wrappers.AlfredDemangler(engine(textworld.EnvInfos(admissible_commands=True, won=True)))
-
-
-class DrawnGame(TextGame):
-    """A running game and its picture, of `size` (height and width in pixels)."""
-
-    def __init__(self, size: tuple[int, int]) -> None:
-        super().__init__()
-        self._size = size
-
-    def open(self, game: Game, tag_seed: int | None = None) -> None:
-        super().open(game, tag_seed)
-        self._goal = game.goal
-        self._memory = Memory()
-        self._memory.look(self.world)
-        self._view = RoomView(self.ids, self.world, load_floor(game.scene), self._size)
-
-    def command(self, command: str) -> None:
-        super().command(command)
-        self._memory.look(self.world)
-
-    def conditions(self) -> tuple[bool, ...]:
-        """Return for each of the goal's conditions whether it is met."""
-        return met_conditions(self._goal, self.world)
-
-    def frame(self) -> NDArray[np.uint8]:
-        """Draw the room: a fresh `[H, W, 3] uint8` array."""
-        return self._view.draw(self.world)
-
-    def advise(self, *, seeking: bool) -> Advice | None:
-        """Return the next command of the knowing or the seeking oracle."""
-        if self.won:
-            return None
-        if seeking:
-            return seek(self._goal, self.world, self._memory, self.commands)
-        return advise(self._goal, self.world, self.commands)

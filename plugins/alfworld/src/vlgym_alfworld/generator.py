@@ -192,7 +192,6 @@ def _plans(task: str, scene: int) -> tuple[_Plan, ...]:
 def _lay_out(
     rng: np.random.Generator, room: Room, goal: Goal, sources: tuple[str, ...], bounds: tuple[int, int]
 ) -> list[Thing]:
-    """Draw the objects and the receptacles that they lie in."""
     counts = {goal.thing: int(rng.integers(2 if goal.task == PICK_TWO else 1, MOST_OF_A_KIND + 1))}
     wanted = int(rng.integers(bounds[0], bounds[1] + 1))
     others = [thing for thing in room.objects if thing != goal.thing]

@@ -21,7 +21,7 @@ from vlgym.types import Outcome
 
 from . import rl4vlm
 from .benchmark import SPLIT_OF_SEEDS, SPLITS, game_number, list_games, load_game, wants_benchmark
-from .drawn import DrawnGame
+from .drawn import TextGame
 from .game import CLEAN, COOL, HEAT, LOOK, PICK, PICK_TWO, TASKS, Game
 from .generator import FEWEST_THINGS, MOST_THINGS, draw_game
 from .oracle import Advice
@@ -223,8 +223,8 @@ class ALFWorld(VLEnv):
         super().__init__(invalid_penalty=invalid_penalty, **kwargs)
 
         self.uses_benchmark = backend == "thor" or wants_benchmark(games, split)
-        make = ThorBackend if backend == "thor" else DrawnGame
-        self._backend: DrawnGame | ThorBackend = make(self.image_size)
+        make = ThorBackend if backend == "thor" else TextGame
+        self._backend: TextGame | ThorBackend = make(self.image_size)
         self._met: tuple[bool, ...] = ()
         self._ever_met: tuple[bool, ...] = ()
 
@@ -298,7 +298,6 @@ class ALFWorld(VLEnv):
         return self._backend.won
 
     def score(self) -> float:
-        """The fraction of ALFRED's goal conditions that the state meets."""
         return sum(self._met) / len(self._met) if self._met else 0.0
 
     def extra_info(self) -> dict[str, Any]:

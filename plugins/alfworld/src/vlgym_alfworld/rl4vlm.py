@@ -43,7 +43,6 @@ class SubstringParser:
         return json.dumps({"thoughts": thoughts.replace('"', "'"), "action": action})
 
     def describe(self) -> str:
-        """Return the reply format in words."""
         return (
             'Answer with a JSON object like {"thoughts": "what you see and what to do next", '
             '"action": "ACTION"}, where ACTION is one of the legal actions.'

@@ -21,6 +21,7 @@ from .game import World, number_key
 from .rooms import GRID, pose_of, position_of
 
 STEP = 4  # distance between candidate positions, pixels at the basic size
+_font = lru_cache(maxsize=64)(ImageFont.load_default)
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels; right and bottom are outside
 
 
@@ -157,7 +158,6 @@ class RoomView:
             labels.append((name, x, height, z, wide, self._label + self._px(MARGIN) + 1))
         points = tuple((int(column), int(row)) for column, row in floor)
         self.plan: Plan = make_plan(tuple(labels), points, area)
-        self._spots: dict[tuple[int, int], tuple[int, int]] = {}
 
         # The part that no command changes is drawn once: the floor and all closed furniture.
         self._base = Image.new("RGB", (side, side), WALL)
@@ -197,9 +197,7 @@ class RoomView:
     def _draw_agent(self, pen: ImageDraw.ImageDraw, world: World) -> None:
         column, row, turns = pose_of(world.agent_at)
         size = self._px(13)
-        if (column, row) not in self._spots:
-            self._spots[(column, row)] = self.plan.free_spot(column * GRID, row * GRID, size)
-        x, y = self._spots[(column, row)]
+        x, y = self.plan.free_spot(column * GRID, row * GRID, size)
         half = size // 2
         pen.ellipse((x - half, y - half, x + half, y + half), fill=AGENT, outline=BAND_GROUND)
         dx, dy = ((0, -1), (1, 0), (0, 1), (-1, 0))[turns]
@@ -259,8 +257,3 @@ def _wrap(sentence: str, size: int, width: int) -> list[str]:
 def _inner(box: Box) -> Box:
     """Return a box for Pillow, which counts the last row and column in."""
     return box[0], box[1], max(box[0], box[2] - 1), max(box[1], box[3] - 1)
-
-
-@lru_cache(maxsize=64)
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    return ImageFont.load_default(size=size)

@@ -17,11 +17,10 @@ from vlgym.parsers.headings import HeadingParser
 from vlgym.types import Outcome
 
 from .build import require_engine
-from .camera import draw_camera, require_camera
-from .engine import ACTION_SETS, DIRECTIONS, explain_actions
+from .engine import ACTION_SETS, DIRECTIONS, draw_camera, explain_actions, require_camera
 from .match import Match
-from .names import GROUPS, MAGEBENCH
 from .pitch import PitchPainter
+from .plugin import GROUPS, MAGEBENCH
 from .scenario import Scenario, get_scenario, read_file
 from .tactics import Tactician
 
@@ -253,7 +252,6 @@ class Football(VLEnv):
         return {"match": self.match.save(), "plan": plan, "reply_frames": self._reply_frames}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Restore what `save` returned."""
         self.match.load(state["match"])
         self._tactician = Tactician(**state["plan"])
         self._reply_frames = int(state["reply_frames"])

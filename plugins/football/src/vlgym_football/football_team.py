@@ -17,8 +17,8 @@ from vlgym.types import Image
 from .build import require_engine
 from .engine import ACTION_SETS, DIRECTIONS, IDLE, explain_actions
 from .match import MOST_PLAYERS, TeamMatch, for_players
-from .names import TEAM
 from .pitch import PitchPainter
+from .plugin import TEAM
 from .scenario import FOLDER, read_file
 from .tactics import TeamScript
 
@@ -87,13 +87,10 @@ class FootballTeam(MultiVLEnv):
         name = drawn if self.scenario == "any" else self.scenario
         scenario = for_players(read_file(FOLDER / "team.yaml")[name], self.players).jittered(rng, JITTER)
         self.match.begin(scenario, int(rng.integers(2**31 - 1)))
+        # The attacker of each seat, from 0; his number is two more: the goalkeeper has 1.
         self._attackers = list(range(self.players))
         self._advice: dict[int, str] = {}
         self._script = TeamScript(self.match)
-
-    def attacker(self, seat: int) -> int:
-        """The attacker of a seat, from 0; his number is two more, because the goalkeeper has 1."""
-        return self._attackers[seat]
 
     def movers(self) -> tuple[int, ...]:
         return () if self.match.ending else tuple(range(self.seats))
@@ -103,7 +100,7 @@ class FootballTeam(MultiVLEnv):
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
         self._advice = {}
-        paid = self.match.play({self.attacker(seat): action for seat, action in moves.items()})
+        paid = self.match.play({self._attackers[seat]: action for seat, action in moves.items()})
         ending = self.match.ending
         late = ending == "time"
         return Round((paid,) * self.seats, terminated=bool(ending) and not late, truncated=late, feedback=ending)
@@ -112,12 +109,12 @@ class FootballTeam(MultiVLEnv):
         return IDLE
 
     def draw(self, seat: int) -> Image:
-        now, attacker = self.match.now, self.attacker(seat)
+        now, attacker = self.match.now, self._attackers[seat]
         commands = self.match.engine.commands(attacker)
         return self._painter.draw(replace(now, controlled=attacker + 1), DURATION, commands)
 
     def goal(self, seat: int) -> str:
-        attacker = self.attacker(seat)
+        attacker = self._attackers[seat]
         mates = " and ".join(f"number {other + 2}" for other in range(self.players) if other != attacker)
         return (
             "The picture shows the pitch from above. Yellow discs are your team, blue discs the opponents, "
@@ -134,7 +131,7 @@ class FootballTeam(MultiVLEnv):
         )
 
     def tell(self, seat: int) -> str:
-        now, attacker = self.match.now, self.attacker(seat)
+        now, attacker = self.match.now, self._attackers[seat]
         mine = now.owner == attacker + 1
         ours = "You have the ball." if mine else f"Your number {now.owner + 1} has the ball."
         ball = (ours, "The opponents have the ball.", "Nobody has the ball.")[now.owner_team]
@@ -148,7 +145,7 @@ class FootballTeam(MultiVLEnv):
         return float(self.match.now.score[0])
 
     def details(self, seat: int) -> dict[str, Any]:
-        now, attacker = self.match.now, self.attacker(seat)
+        now, attacker = self.match.now, self._attackers[seat]
         return {
             "scenario": self.match.scenario.name, "frame": max(now.frame, 0), "ending": self.match.ending,
             "ball_owner": ("us", "them", "nobody")[now.owner_team], "number": attacker + 2,
@@ -157,7 +154,7 @@ class FootballTeam(MultiVLEnv):
 
     def advise(self, seat: int) -> str | None:
         """Return the script's action, which is kept until the next decision."""
-        attacker = self.attacker(seat)
+        attacker = self._attackers[seat]
         if attacker not in self._advice:
             self._advice[attacker] = self._script.choose(attacker)
         return self._advice[attacker]
@@ -166,7 +163,7 @@ class FootballTeam(MultiVLEnv):
         now = self.match.now
         if now.owner_team != 0:
             return f"the ball is loose, so {action}"
-        return f"{'I have' if now.owner == self.attacker(seat) + 1 else 'a team-mate has'} the ball, so {action}"
+        return f"{'I have' if now.owner == self._attackers[seat] + 1 else 'a team-mate has'} the ball, so {action}"
 
     def mirror(self) -> None:
         self._attackers.reverse()

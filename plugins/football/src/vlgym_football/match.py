@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -150,23 +151,13 @@ class Match:
 
     def foresee(self, actions: Sequence[str]) -> tuple[float, str, Snapshot]:
         """Play replies on a copy of the match; return reward, ending and the last frame."""
-        before = (self.now, self.meter, self.decisions, self._watch, self.ending)
-        state = self.engine.save()
-        self.meter, self.decisions = deepcopy(self.meter), replace(self.decisions)
-        self._watch = dict(self._watch)
-
-        # The replies count up to an ending.
         reward = 0.0
-        for action in actions:
-            reward += self.play(action).reward
-            if self.ending:
-                break
-        result = (reward, self.ending, self.now)
-
-        # The match goes on as if nothing had been tried.
-        self.engine.restore(state, before[0])
-        self.now, self.meter, self.decisions, self._watch, self.ending = before
-        return result
+        with _taken_back(self, "meter", "decisions", "_watch", "ending"):
+            for action in actions:
+                reward += self.play(action).reward
+                if self.ending:
+                    break
+            return reward, self.ending, self.now
 
     def save(self) -> dict[str, Any]:
         """Return the whole state as JSON-able data."""
@@ -302,27 +293,33 @@ class TeamMatch:
 
         `decide` gets the number of a decision, from 0; `None` looks no further.
         """
-        before, state = (self.now, self._watch), self.engine.save()
-        self._watch = dict(self._watch)
-        for count in range(decisions):
-            actions = decide(count)
-            if actions is None:
-                break
-            self.play(actions)
-            if self.ending:
-                break
-
-        # The match goes on as if nothing had been tried.
-        result = (self.ending, self.now)
-        self.now, self._watch = before
-        self.ending = ""
-        self.engine.restore(state, self.now)
-        return result
+        with _taken_back(self, "_watch", "ending"):
+            for count in range(decisions):
+                actions = decide(count)
+                if actions is None:
+                    break
+                self.play(actions)
+                if self.ending:
+                    break
+            return self.ending, self.now
 
     def _frame(self, actions: Mapping[int, str]) -> None:
         codes = [ENGINE_CODES[actions.get(one, IDLE)] for one in range(len(self.scenario.left) - 1)]
         self.now = self.engine.advance_together(codes)
         self.ending = find_end(self.now, self.scenario, self._watch)
+
+
+@contextmanager
+def _taken_back(match: Match | TeamMatch, *names: str) -> Iterator[None]:
+    """Let a block play on; afterwards the match and these attributes are as before."""
+    now, state = match.now, match.engine.save()
+    before = {name: getattr(match, name) for name in names}
+    for name, value in before.items():
+        setattr(match, name, deepcopy(value))
+    yield
+    match.now = match.engine.restore(state, now)
+    for name, value in before.items():
+        setattr(match, name, value)
 
 
 def for_players(scenario: Scenario, players: int) -> Scenario:

@@ -17,9 +17,9 @@ import yaml
 from numpy.typing import NDArray
 
 from vlgym.errors import UserError, check_choice, check_number, nearest
-from vlgym.registry.limited_yaml import read_yaml
+from vlgym.registry.limited_yaml import read_fields, read_yaml
 
-from .names import GROUPS, MAGEBENCH, PACKAGE
+from .plugin import GROUPS, MAGEBENCH, PACKAGE
 
 ROLES = ("GK", "CB", "LB", "RB", "DM", "CM", "LM", "RM", "AM", "CF")  # in the engine's order
 LENGTH_X, LENGTH_Y = 54.4, 83.6  # metres per unit of x and of y in the engine
@@ -142,28 +142,17 @@ def parse_scenarios(text: str, source: str) -> dict[str, Scenario]:
         data = read_yaml(text, most_characters=500_000)
     except yaml.YAMLError as error:
         raise UserError(f"{source}: not valid YAML: {error}.") from None
-    situations = _read_mapping(data, source, ("scenarios",), ("scenarios",))["scenarios"]
+    situations = read_fields(data, source, ("scenarios",), ("scenarios",))["scenarios"]
     if not isinstance(situations, dict) or not situations:
         raise UserError(f"{source}: scenarios must be a mapping of names to situations.")
     return {name: _read_scenario(name, value, f"{source}: {name}") for name, value in situations.items()}
-
-
-def _read_mapping(value: Any, where: str, known: tuple[str, ...], required: tuple[str, ...]) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise UserError(f"{where}: found {value!r:.60}; write 'key: value' pairs with {', '.join(known)}.")
-    for key in value:
-        check_choice(f"{where}: key", key, known)
-    missing = [name for name in required if name not in value]
-    if missing:
-        raise UserError(f"{where}: {', '.join(missing)} missing; add it.")
-    return value
 
 
 def _read_scenario(name: Any, value: Any, where: str) -> Scenario:
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,79}", name):
         raise UserError(f"{where}: the name is not usable; use letters, digits, _ . and - (80 at most).")
     known = {item.name: item.default for item in fields(Scenario) if item.name != "name"}
-    values = dict(_read_mapping(value, where, tuple(known), ("ball", "left", "right")))
+    values = dict(read_fields(value, where, tuple(known), ("ball", "left", "right")))
 
     # The kind of a value follows from its name or from the default.
     for key, entry in values.items():

@@ -134,9 +134,11 @@ def find_passes(now: Snapshot, me: Vector, pass_scale: float) -> list[int]:
 def rank_runs(now: Snapshot, me: Vector, sprinting: bool) -> list[str]:
     """Return the directions, best first: over free ground, to the goal."""
     speed = SPRINT_SPEED if sprinting else RUN_SPEED
-    ranking = []
     aim = GOAL if me[0] > 0.5 else np.array([1.0, 0.7 * me[1]])
     opponents = now.right + 3 * now.right_velocity
+
+    # A direction is worth what its next two seconds gain, less what the opponents threaten.
+    ranking = []
     for name, way in HEADINGS.items():
         value = 0.0
         for seconds in (0.3, 0.7, 1.2, 1.8):
@@ -229,7 +231,6 @@ class TeamScript:
         return plays
 
     def _scores(self, attacker: int, play: list[str]) -> bool:
-        """True if a shot goes in."""
 
         def decide(count: int) -> Mapping[int, str]:
             return {attacker: play[count]} if count < len(play) else {}

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vlgym.env import VLEnv
-from vlgym.env.prompts import PromptTemplate
 from vlgym.errors import check_choice, check_number
 from vlgym.types import Outcome
 
-from .colours import NEXT
+from .colours import NEXT, Series
 from .drawing import COLOURS, GROUND, Canvas
 from .letters import WORDS
 
@@ -20,7 +19,7 @@ ANSWERS = {"colour": tuple(COLOURS), "digit": tuple("0123456789"), "word": WORDS
 _SIZES = {"digit": 0.6, "word": 0.2}
 
 
-class Canary(VLEnv):
+class Canary(Series):
     """Canary: tell what one picture showed.
 
     Goal: look at the pictures of the episode, one a turn, and say in the last turn what the picture
@@ -43,47 +42,28 @@ class Canary(VLEnv):
         asked: the turn, from 1, whose picture is asked for.
     """
 
-    prompt = PromptTemplate(version=1, instructions="{task}\n{format}", turn="{state}\nLegal actions: {actions}")
-
     def __init__(self, *, shows: str = "colour", pictures: int = 1, asked: int = 1, **kwargs: Any) -> None:
-        check_choice("shows", shows, ANSWERS)
+        self.answers = ANSWERS[check_choice("shows", shows, ANSWERS)]
         super().__init__(**kwargs)
         check_number("pictures", pictures, 1, self.max_turns)
         check_number("asked", asked, 1, pictures)
         self.shows, self.pictures, self.asked = shows, pictures, asked
-        self.answers = ANSWERS[shows]
-        self.shown: list[str] = [self.answers[0]] * pictures
-        self.given: str | None = None
-        self._places = [[0.5, 0.5]] * pictures
-        self._turn = 0
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         drawn = rng.integers(len(self.answers), size=self.pictures)
         self.shown = [self.answers[int(index)] for index in drawn]
-        self._places = rng.uniform(0.4, 0.6, size=(self.pictures, 2)).tolist()
-        self.given, self._turn = None, 0
+        self.answer, self.given, self._place = self.shown[self.asked - 1], None, 0
+        self.looks = {"places": rng.uniform(0.4, 0.6, size=(self.pictures, 2)).tolist()}
 
     def act(self, action: str) -> Outcome:
-        if self._turn < self.pictures - 1:
-            self._turn += 1
-            return Outcome(feedback="next picture")
-        self.given = action
-        return Outcome(float(self.success()), terminated=True, feedback="answered")
-
-    def legal_actions(self) -> list[str]:
-        """Return `next`, and with the last picture the answers."""
-        return [NEXT] if self._turn < self.pictures - 1 else list(self.answers)
-
-    def oracle(self) -> str:
-        return NEXT if self._turn < self.pictures - 1 else self.shown[self.asked - 1]
+        """Go on, or answer; the feedback says nothing of the answer."""
+        outcome = super().act(action)
+        return replace(outcome, feedback="answered") if outcome.terminated else outcome
 
     def think(self, action: str) -> str:
         """Return a thought in the last turn only: an earlier one would make the history needless."""
-        answer = f"the {self.shows} {self.shown[self.asked - 1]}"
-        return "" if action == NEXT else f"Picture {self.asked} shows {answer}."
-
-    def success(self) -> bool:
-        return self.given == self.shown[self.asked - 1]
+        shown = f"Picture {self.asked} shows the {self.shows} {self.answer}."
+        return "" if action == NEXT else shown
 
     def task(self) -> str:
         question = f"which {self.shows} picture {self.asked} shows"
@@ -93,10 +73,10 @@ class Canary(VLEnv):
         return f"You see {self.pictures} pictures, one a turn. {order}."
 
     def state_text(self) -> str:
-        return f"Picture {self._turn + 1} of {self.pictures}."
+        return f"Picture {self._place + 1} of {self.pictures}."
 
     def image(self) -> NDArray[np.uint8]:
-        shown, (x, y) = self.shown[self._turn], self._places[self._turn]
+        shown, (x, y) = self.shown[self._place], self.looks["places"][self._place]
         if self.shows == "colour":
             canvas = Canvas(self.image_size, GROUND)
             canvas.disc(x, y, 0.3, COLOURS[shown])
@@ -104,7 +84,3 @@ class Canary(VLEnv):
             canvas = Canvas(self.image_size, COLOURS["white"])
             canvas.text(shown, x, y, _SIZES[self.shows], COLOURS["black"])
         return canvas.finish()
-
-    def extra_info(self) -> dict[str, Any]:
-        answer = self.shown[self.asked - 1]
-        return {"answer": answer, "given": self.given, "shown": list(self.shown)}

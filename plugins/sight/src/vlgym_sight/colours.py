@@ -51,7 +51,34 @@ class SeeColour(Question):
         return canvas.finish()
 
 
-class SeeHistory(Question):
+class Series(Question):
+    """A question about one of several pictures, shown one a turn; the last turn asks it."""
+
+    prompt = PromptTemplate(version=1, instructions="{task}\n{format}", turn="{state}\nLegal actions: {actions}")
+    shown: Sequence[str]
+    _place = 0
+
+    def act(self, action: str) -> Outcome:
+        if action == NEXT:
+            self._place += 1
+            return Outcome(feedback="next picture")
+        return super().act(action)
+
+    def legal_actions(self) -> list[str]:
+        """Return `next`, and with the last picture every answer."""
+        return list(self.answers) if self._at_last() else [NEXT]
+
+    def oracle(self) -> str:
+        return self.answer if self._at_last() else NEXT
+
+    def extra_info(self) -> dict[str, Any]:
+        return {**super().extra_info(), "shown": list(self.shown)}
+
+    def _at_last(self) -> bool:
+        return self._place == len(self.shown) - 1
+
+
+class SeeHistory(Series):
     """SeeHistory: remember pictures, and their order.
 
     Goal: look at four pictures, one a turn, and say what colour one of them had; only the last turn asks which one.
@@ -73,13 +100,6 @@ class SeeHistory(Question):
     answers = tuple(COLOURS)
     skipped = 1078
     asked_as: ClassVar[tuple[str, ...]] = ("first", "second", "third", "last")
-    prompt = PromptTemplate(version=1, instructions="{task}\n{format}", turn="{state}\nLegal actions: {actions}")
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.shown: tuple[str, ...] = self.answers[: len(self.asked_as)]
-        self.asked = 0
-        self._place = 0
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         rng.random(self.skipped)
@@ -93,19 +113,6 @@ class SeeHistory(Question):
 
     def draw_looks(self, rng: np.random.Generator) -> dict[str, Any]:
         return {"shape": choose(rng, ("", *SHAPES))}
-
-    def act(self, action: str) -> Outcome:
-        if action == NEXT:
-            self._place += 1
-            return Outcome(feedback="next picture")
-        return super().act(action)
-
-    def legal_actions(self) -> list[str]:
-        """Return `next`, and with the last picture every colour."""
-        return list(self.answers) if self._at_last() else [NEXT]
-
-    def oracle(self) -> str:
-        return self.answer if self._at_last() else NEXT
 
     def task(self) -> str:
         return (
@@ -128,10 +135,7 @@ class SeeHistory(Question):
         return canvas.finish()
 
     def extra_info(self) -> dict[str, Any]:
-        return {**super().extra_info(), "shown": list(self.shown), "asked": self.asked}
-
-    def _at_last(self) -> bool:
-        return self._place == len(self.shown) - 1
+        return {**super().extra_info(), "asked": self.asked}
 
 
 def find_split(order: Sequence[int], colours: int) -> str:

@@ -21,6 +21,7 @@ GROUND: Colour = (176, 176, 176)
 SHAPES = ("disc", "square", "triangle", "star")
 SUITS = ("clubs", "diamonds", "hearts", "spades")
 
+_load_font = lru_cache(maxsize=32)(ImageFont.load_default)
 _FINER = 4  # drawn that much larger, then scaled down, so that edges are smooth
 _LARGEST = 2048  # pixels of a side beyond which that would cost too much memory
 
@@ -96,7 +97,7 @@ class Canvas:
 
     def text(self, text: str, x: float, y: float, size: float, colour: Colour) -> None:
         """Write one line with its ink centred at (x, y)."""
-        letters = load_font(round(size * self._side))
+        letters = self._font(size)
         left, top, right, bottom = letters.getbbox(text)
         at_x, at_y = self._at(x, y)
         width = max(1, round(self._side * size * 0.02))  # the font has no bold face
@@ -107,7 +108,7 @@ class Canvas:
 
     def width_of(self, text: str, size: float) -> float:
         """Return the width of a line, in shares of the shorter side."""
-        return load_font(round(size * self._side)).getlength(text) / self._side + 0.06 * size
+        return self._font(size).getlength(text) / self._side + 0.06 * size
 
     def finish(self) -> NDArray[np.uint8]:
         """Return the image: a fresh `[H, W, 3] uint8` array of `size`."""
@@ -116,11 +117,5 @@ class Canvas:
     def _at(self, x: float, y: float) -> tuple[float, float]:
         return self._left + x * self._side, self._top + y * self._side
 
-
-@lru_cache(maxsize=32)
-def load_font(size: int) -> ImageFont.FreeTypeFont:
-    """Return Pillow's own font at `size` pixels."""
-    font = ImageFont.load_default(max(1, size))
-    if not isinstance(font, ImageFont.FreeTypeFont):
-        raise RuntimeError("this Pillow was built without FreeType, so it cannot draw letters of any size")
-    return font
+    def _font(self, size: float) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+        return _load_font(max(1, round(size * self._side)))

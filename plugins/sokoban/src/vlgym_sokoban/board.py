@@ -39,7 +39,6 @@ class Move:
     reward: float
     moved: bool
     pushed: bool
-    changed: tuple[int, ...]
 
 
 class Board:
@@ -48,10 +47,7 @@ class Board:
     def __init__(self, level: Level) -> None:
         self.level = level
         self._targets = frozenset(level.targets)
-        self.restart()
-
-    def restart(self) -> None:
-        self.place(self.level.player, self.level.boxes)
+        self.place(level.player, level.boxes)
 
     def place(self, player: int, boxes: tuple[int, ...]) -> None:
         self.player = player
@@ -67,20 +63,19 @@ class Board:
 
         A blocked move still pays the step penalty, and so does `step` 0, "no operation".
         """
-        here, ahead = self.player, self.player + step
-        changed: tuple[int, ...] = ()
-        before, pushed = self.on_target, False
+        ahead, before = self.player + step, self.on_target
+        moved = pushed = False
         if step and ahead not in self.level.walls:
             if ahead not in self.boxes:
-                changed = (here, ahead)
+                moved = True
             elif push:
                 behind = ahead + step
                 if behind not in self.level.walls and behind not in self.boxes:
                     self.boxes.remove(ahead)
                     self.boxes.add(behind)
                     self.on_target += (behind in self._targets) - (ahead in self._targets)
-                    changed, pushed = (here, ahead, behind), True
-        if changed:
+                    moved = pushed = True
+        if moved:
             self.player = ahead
 
         # A box that reaches or leaves a target is paid, and the end.
@@ -89,7 +84,7 @@ class Board:
             reward += BOX_REWARD if self.on_target > before else -BOX_REWARD
         if self.solved:
             reward += FINISH_REWARD
-        return Move(reward, bool(changed), pushed, changed)
+        return Move(reward, moved, pushed)
 
     def code(self, cell: int) -> int:
         """Return the package's cell code, with 6 for a player on a target."""

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from vlgym.errors import UserError
 
-from .groups import LONGEST_SOLUTION
-from .level import Level
+from .level import LONGEST_SOLUTION, Level
 from .package import load_generator, seed_generator
 from .solver import SOLVED, solve, to_mask
 
@@ -79,19 +78,17 @@ def reverse_play(
             if blocked >> ahead & 1:
                 continue
             behind = player - step
+            move = (depth, ahead, boxes, pulled, resting, pulls, distance)
             # Without a box behind, the package's pull is its plain move, which it then finds seen.
-            if occupied >> behind & 1:
-                index = boxes.index(behind)
-                clear = ~(1 << behind)
-                pulling.append(
-                    (
-                        depth, ahead, (*boxes[:index], player, *boxes[index + 1 :]), (pulled & clear) | (1 << player),
-                        resting & clear, pulls + 1, distance + away[index][player] - away[index][behind],
-                    )
-                )  # fmt: skip
-                moves.append((depth, ahead, boxes, pulled, resting, pulls, distance))
-            else:
-                pulling.append((depth, ahead, boxes, pulled, resting, pulls, distance))
+            if not occupied >> behind & 1:
+                pulling.append(move)
+                continue
+            moves.append(move)
+            index, clear = boxes.index(behind), ~(1 << behind)
+            after = (*boxes[:index], player, *boxes[index + 1 :])
+            gained = away[index][player] - away[index][behind]
+            masks = (pulled & clear) | (1 << player), resting & clear
+            pulling.append((depth, ahead, after, *masks, pulls + 1, distance + gained))
         stack.extend(reversed(moves))
         stack.extend(reversed(pulling))
 
@@ -181,10 +178,3 @@ def split_of_room(walls: NDArray[np.bool_]) -> str:
     """Return the split that a room belongs to, by its walls: `[rows, columns]` bool."""
     outline = "\n".join("".join("#" if wall else " " for wall in row) for row in walls.tolist())
     return _BUCKETS[hashlib.sha256(outline.encode()).digest()[0] % len(_BUCKETS)]
-
-
-def split_of_level(level: Level) -> str:
-    """Return the split that a level's room belongs to."""
-    walls = np.zeros((level.rows, level.columns), bool)
-    walls.ravel()[list(level.walls)] = True
-    return split_of_room(walls)

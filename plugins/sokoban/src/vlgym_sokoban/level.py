@@ -11,6 +11,7 @@ from vlgym.errors import UserError
 DIRECTIONS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}  # row, column
 LETTERS = {name[0]: name for name in DIRECTIONS}  # of LURD notation, where upper case marks a push
 SYMBOLS = "# .$*@+"  # of XSB: wall, floor, target, box, box on target, player, player on target
+LONGEST_SOLUTION = 50  # steps of a level's shortest solution, and MageBench's Online limit
 
 
 @dataclass(frozen=True)

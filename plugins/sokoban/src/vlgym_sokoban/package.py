@@ -12,8 +12,7 @@ import importlib.util
 import random
 from functools import cache
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +20,15 @@ from PIL import Image
 
 from vlgym.errors import UserError
 
+from .board import Board
+
 VERSION = "0.0.6"
 
 # File names of the sprites in the order of the package's cell codes 0 to 6.
 SPRITES = ("wall", "floor", "box_target", "box_on_target", "box", "player", "player_on_target")
 SPRITE_PIXELS = 16
+CELL_PIXELS = 32  # side of a cell in the default picture: the sprites, doubled
+SMALLEST_CELL = 8  # below this many pixels a side the sprites cannot be told apart
 
 _INSTALL = f'python -m pip install --no-deps "gym-sokoban=={VERSION}"'
 
@@ -65,17 +68,8 @@ def seed_generator(module: ModuleType, seed: int) -> None:
     The rooms are those of the package after `random.seed(seed); numpy.random.seed(seed)`.
     """
     module.random = random.Random(seed)  # type: ignore[attr-defined]
-    module.np = _NumpyWithOwnRandom(seed)  # type: ignore[attr-defined]
-
-
-class _NumpyWithOwnRandom:
-    """NumPy, but for `random`."""
-
-    def __init__(self, seed: int) -> None:
-        self.random = np.random.RandomState(seed)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
+    own = {**vars(np), "random": np.random.RandomState(seed)}
+    module.np = SimpleNamespace(**own)  # type: ignore[attr-defined]
 
 
 @cache
@@ -92,3 +86,24 @@ def load_tiles(pixels: int) -> NDArray[np.uint8]:
     stacked = np.stack(tiles)
     stacked.setflags(write=False)
     return stacked
+
+
+def draw_board(board: Board, size: tuple[int, int]) -> NDArray[np.uint8]:
+    """Return `[H, W, 3] uint8`: square cells as large as fit into `size`, centred on black."""
+    (height, width), level = size, board.level
+    pixels = min(height // level.rows, width // level.columns)
+    if pixels < SMALLEST_CELL:
+        raise UserError(
+            f"image_size={size} leaves {pixels} pixels a cell for a room of {level.rows} x "
+            f"{level.columns} cells; it takes at least {SMALLEST_CELL}. "
+            f"Choose image_size=({CELL_PIXELS * level.rows}, {CELL_PIXELS * level.columns})."
+        )
+
+    # Cell by cell, round the middle.
+    tiles, picture = load_tiles(pixels), np.zeros((*size, 3), np.uint8)
+    above, before = (height - pixels * level.rows) // 2, (width - pixels * level.columns) // 2
+    for cell in range(level.rows * level.columns):
+        row, column = divmod(cell, level.columns)
+        top, left = above + row * pixels, before + column * pixels
+        picture[top : top + pixels, left : left + pixels] = tiles[board.code(cell)]
+    return picture

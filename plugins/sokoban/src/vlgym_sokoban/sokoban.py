@@ -15,11 +15,10 @@ from vlgym.parsers.headings import HeadingParser, HeadingPlanParser
 from vlgym.types import Outcome
 
 from .board import STEP_PENALTY, Board, score_of, to_tenths, upper_tenths
-from .groups import LONGEST_SOLUTION
-from .level import DIRECTIONS, LETTERS, Level
-from .painter import CELL_PIXELS, Painter
+from .groups import LevelSource
+from .level import DIRECTIONS, LETTERS, LONGEST_SOLUTION, Level
+from .package import CELL_PIXELS, draw_board
 from .solver import Guide
-from .source import LevelSource
 
 ONLINE_TURNS = 50  # MageBench's limit on replies of the Online planner
 RESTART = "restart"
@@ -115,6 +114,8 @@ class Sokoban(VLEnv):
         )
     }  # fmt: skip
 
+    _best = 0  # reward in tenths
+
     def __init__(
         self,
         *,
@@ -162,8 +163,6 @@ class Sokoban(VLEnv):
             self._actions = {word.capitalize(): meaning for word, meaning in self._actions.items()}
         self._legal = [*self._actions, *([RESTART] if restart else [])]
         self._words = {direction: word for word, (direction, push) in self._actions.items() if push}
-        self._painter = Painter(self.image_size)
-        self._steps, self._total, self._best = 0, 0, 0
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         chosen = options.get("level")
@@ -171,22 +170,21 @@ class Sokoban(VLEnv):
 
     def act(self, action: str) -> Outcome:
         self._steps += 1
+        level = self.board.level
         if action == RESTART:
             # Boxes that begin on a target were never paid for.
             reward = -STEP_PENALTY - self.board.on_target
             self._note = "The level was put back to its start. "
-            self.board.restart()
+            self.board.place(level.player, level.boxes)
             reward += self.board.on_target
-            self._guide.restart()
-            self._painter.draw(self.board)
+            self._guide.load(level.solution, False)
         else:
             direction, push = self._actions[action]
-            move = self.board.move(self.board.level.step_of(direction) if direction else 0, push)
+            move = self.board.move(level.step_of(direction) if direction else 0, push)
             reward, blocked = move.reward, direction is not None and not move.moved
             self._note = f"The last move, {action}, was blocked. " if blocked else ""
             if direction:
                 self._guide.follow(self.board, direction[0], move)
-            self._painter.redraw(self.board, move.changed)
 
         # The score keeps the best sum of rewards of the episode.
         self._total += to_tenths(reward)
@@ -199,7 +197,7 @@ class Sokoban(VLEnv):
         return CELL_PIXELS * self._source.rows, CELL_PIXELS * self._source.columns
 
     def image(self) -> NDArray[np.uint8]:
-        return self._painter.picture()
+        return draw_board(self.board, self.image_size)
 
     def task(self) -> str:
         restart = " The action restart puts the level back to its start." if self.restart else ""
@@ -217,7 +215,6 @@ class Sokoban(VLEnv):
         return f"{self._note}Boxes on targets: {self.board.on_target} of {len(self.board.boxes)}."
 
     def describe(self) -> str:
-        """The room in XSB symbols."""
         legend = "the room (# wall, . target, $ box, * box on target, @ player, + player on target)"
         return "\n".join([legend, *self.board.to_level().to_rows()])
 
@@ -276,15 +273,13 @@ class Sokoban(VLEnv):
         self._steps, self._total, self._best = state["counters"]
         self._note = state["note"]
         self._guide.load(**state["guide"])
-        self._painter.draw(self.board)
 
     def _begin_level(self, level: Level) -> None:
         self.board = Board(level)
         self._guide = Guide(level)
-        self._steps, self._total, self._best = 0, 0, 0
+        self._steps = self._total = self._best = 0
         self._upper = upper_tenths(level)
         self._note = ""
-        self._painter.draw(self.board)
 
     def _place(self, cell: int) -> str:
         row, column = divmod(cell, self.board.level.columns)

@@ -261,13 +261,9 @@ class Guide:
     """Follows one episode."""
 
     def __init__(self, level: Level) -> None:
-        self._level = level
         self._house = Warehouse(level)
         self._plan: str | None = level.solution
         self.unsolvable = False
-
-    def restart(self) -> None:
-        self._plan, self.unsolvable = self._level.solution, False
 
     def follow(self, board: Board, letter: str, move: Move) -> None:
         """Note a move in a direction (`u`, `d`, `l`, `r`) that was just played on `board`."""

@@ -9,8 +9,8 @@ import time
 from vlgym.errors import UserError
 
 from .catalogue.build import CatalogueSource
+from .services import Shop, ShopConfig
 from .session import Page
-from .shop import Shop, ShopConfig
 from .site.server import ShopServer
 
 
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
     # The server runs in a thread until Ctrl-C.
-    server.add("shop", shop)
+    server.shops["shop"] = shop
     address = server.url("shop", chosen.goal, Page())
     print(f"The shop is open at {address} (stop with Ctrl-C)", flush=True)
     try:

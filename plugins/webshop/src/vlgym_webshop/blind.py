@@ -41,7 +41,6 @@ class Shopper(BlindPlayer):
         self._chosen: set[str] = set()
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
-        """Return the next search or click."""
         search = next((action for action in legal if action.startswith("search[")), "")
         if search:
             return search
@@ -91,7 +90,6 @@ class Guesser(BlindPlayer):
         self._tries: list[str] | None = None
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
-        """Return the next search or click."""
         wish = read_wish(text)
         if any(action.startswith("search[") for action in legal):
             words = [word for word in _PHRASE_WORD.findall(wish) if word not in _FILLERS]

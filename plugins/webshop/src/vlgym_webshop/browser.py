@@ -8,7 +8,6 @@ noticing. It sees nothing but the shop.
 from __future__ import annotations
 
 import base64
-import io
 import json
 import os
 from collections.abc import Callable
@@ -16,15 +15,11 @@ from functools import lru_cache
 from threading import RLock
 from typing import TYPE_CHECKING
 
-import numpy as np
-from PIL import Image as PILImage
-
 from vlgym.browser.chromium import ATTEMPTS, BrowserError, BrowserPool, Chromium
+from vlgym.env.rendering import decode_png
 from vlgym.types import Image
 
 if TYPE_CHECKING:
-    from selenium.webdriver.remote.webdriver import WebDriver
-
     from .site.server import ShopServer
 
 VIEWPORT = (672, 896)
@@ -64,16 +59,6 @@ class WindowPool(BrowserPool["Window"]):
         """
         with self._turn:
             return self._remembered(url)
-
-    def driver(self) -> WebDriver:
-        """Return the running Selenium driver, starting Chromium where none runs."""
-        with self._turn, self.borrow() as window:
-            return window.driver
-
-    def processes(self) -> list[int]:
-        """Return the process ids of the driver and of everything it started, if Chromium runs."""
-        with self._turn:
-            return [process for window in self.idle() for process in window.processes()]
 
     def close(self) -> None:
         """End Chromium; the next photograph starts it again."""
@@ -118,8 +103,7 @@ class Window(Chromium):
         """Load a page and return its picture; a `BrowserError` if it does not load or looks wrong."""
         self._load(url)
         shot = self.cdp("Page.captureScreenshot", format="png", optimizeForSpeed=True)
-        with PILImage.open(io.BytesIO(base64.b64decode(shot["data"]))) as opened:
-            picture = np.array(opened.convert("RGB"))
+        picture = decode_png(base64.b64decode(shot["data"]))
         if picture.shape[:2] != VIEWPORT:
             raise BrowserError(f"the picture is {picture.shape[:2]}, not {VIEWPORT}")
         picture.setflags(write=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -18,14 +17,11 @@ from vlgym.types import Image, Outcome
 
 from .catalogue.build import CatalogueSource
 from .catalogue.lookalikes import seed_of_split
-from .catalogue.records import Goal
 from .catalogue.wishes import split_of_goal, split_range
-from .nouns import load_tagger
 from .oracle import missing_option, plan_action, suggest_search
-from .reward import Score
-from .services import get_services
+from .reward import Score, load_tagger
+from .services import Shop, ShopConfig, get_services
 from .session import DONE, ITEM, RESULTS, SEARCH, Page, read_action
-from .shop import Shop, ShopConfig
 
 LONGEST_LIST = 4500  # characters of clickable elements that the text lists; the rest work unlisted
 PLACEHOLDER = "words"  # stands for the words of a search where no ready-made one is listed
@@ -41,7 +37,6 @@ _LOOK = PromptTemplate(
     ),
     turn="{state}Legal actions: {actions}",
 )
-_numbers = itertools.count()
 
 
 class WebShop(VLEnv):
@@ -152,11 +147,6 @@ class WebShop(VLEnv):
         if not self.options_in_text:
             self.prompt = _LOOK  # type: ignore[misc]  # elsewhere of the class
         self.split = split
-        self.goal_number = -1
-        self.page = Page()
-        self._number = next(_numbers)
-        self._goal: Goal | None = None
-        self._score: Score | None = None
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         split = options.get("split") or self.split or self.seed_split or "train"
@@ -171,8 +161,9 @@ class WebShop(VLEnv):
         drawn = self._find_fitting(int(rng.integers(first, last)), first, last)
         self.goal_number = options.get("goal", drawn)
         self.config = self._configs[split_of_goal(self.goal_number)]
-        self._goal = self.shop.catalogue.goal(self.goal_number)
-        self.page, self._score = Page(), None
+        self.goal = self.shop.catalogue.goal(self.goal_number)
+        self.page = Page()
+        self._score: Score | None = None
 
     def _find_fitting(self, drawn: int, first: int, last: int) -> int:
         """Return the number of the next goal, from the drawn one on, with `wanted_options`."""
@@ -190,7 +181,7 @@ class WebShop(VLEnv):
         kind, argument = read_action(action) or ("click", "")
         rules = self.shop.rules
         if kind == "search":
-            self.page = rules.after_search(argument)
+            self.page = Page(RESULTS, argument)
             return Outcome(feedback="searched")
         self.page = rules.after_click(self.page, argument)
         if self.page.kind != DONE:
@@ -267,7 +258,6 @@ class WebShop(VLEnv):
         return "The product is on another page."
 
     def score(self) -> float:
-        """Return 100 times the reward of the purchase, the benchmark's score."""
         return 100.0 * self._score.reward if self._score else 0.0
 
     def extra_info(self) -> dict[str, Any]:
@@ -280,7 +270,7 @@ class WebShop(VLEnv):
 
     def close(self) -> None:
         """Let go of the browser; the last environment of the process ends it."""
-        get_services().leave(self._number)
+        get_services().leave(self)
         super().close()
 
     @property
@@ -288,17 +278,10 @@ class WebShop(VLEnv):
         """The shop of this configuration, shared with the other environments of the process."""
         return get_services().shop(self.config)
 
-    @property
-    def goal(self) -> Goal:
-        """The shopper's goal in this episode; a `UserError` before the first reset."""
-        if self._goal is None:
-            raise UserError("There is no goal yet: call env.reset() first.")
-        return self._goal
-
     def url(self) -> str:
         """Return the address of the page, for any browser of this machine, until `close`."""
         return get_services().url(self.config, self.goal_number, self.page)
 
     def _count_goals(self) -> int:
-        get_services().join(self._number)
+        get_services().join(self)
         return self.shop.catalogue.goals

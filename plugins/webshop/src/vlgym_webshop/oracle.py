@@ -9,8 +9,8 @@ from .catalogue.records import Goal, Product
 from .catalogue.taxonomy import load_words
 from .reward import count_options
 from .search import PAGE
+from .services import Shop
 from .session import BACK, BUY, DETAIL, DONE, ITEM, NEXT, PREVIOUS, RESULTS, Page
-from .shop import Shop
 
 LONGEST = 12  # words that are kept
 _PRICE = re.compile(

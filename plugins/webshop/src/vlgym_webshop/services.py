@@ -1,24 +1,57 @@
-"""Services that the environments of a process share: windows of a browser, web server and shops.
+"""Shops, and the services that the environments of a process share: browser windows, server, shops.
 
-They are made at first use and ended with the last user. A forked process makes others. Constructing
+These are made at first use and ended with the last user. A forked process makes others. Constructing
 an environment starts nothing.
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
+from functools import lru_cache
 from multiprocessing import util
 from threading import RLock
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from vlgym.types import Image
 
 from .browser import WindowPool
-from .session import Page
-from .shop import Shop, ShopConfig
+from .catalogue.build import CatalogueSource, open_catalogue
+from .catalogue.records import Goal
+from .reward import Score, load_tagger, score_purchase
+from .session import Page, Rules
 
 if TYPE_CHECKING:
     from .site.server import ShopServer
+
+
+@dataclass(frozen=True)
+class ShopConfig:
+    """Settings that make two shops different: see `load_tagger` and `Rules`."""
+
+    source: CatalogueSource = field(default_factory=CatalogueSource)
+    nouns: str = "auto"
+    search_anywhere: bool = False
+
+
+class Shop:
+    """Catalogue, rules and judge. Safe for threads, not after a fork."""
+
+    def __init__(self, config: ShopConfig) -> None:
+        _, self._tag = load_tagger(config.nouns, generated=config.source.data is None)
+        self.catalogue = open_catalogue(config.source)
+
+        # A list of those with an attribute would tell look-alikes apart without their pages.
+        plain = config.source.lookalikes and config.source.data is None
+        search = self.catalogue.search_texts if plain else self.catalogue.search
+        self.search = lru_cache(256)(search)
+        self.rules = Rules(self.search, self.catalogue.product, config.search_anywhere)
+
+    def judge(self, page: Page, goal: Goal) -> Score:
+        """Judge the purchase of what a page shows, with its options."""
+        product = self.catalogue.product(page.asin)
+        return score_purchase(product, dict(page.options), goal, self._tag)
 
 
 class Services:
@@ -26,22 +59,23 @@ class Services:
 
     def __init__(self) -> None:
         self._lock = RLock()
-        self._users: set[int] = set()
+        self._users: WeakSet[object] = WeakSet()
         self._shops: dict[ShopConfig, Shop] = {}
         self.server: ShopServer | None = None
         self.windows = WindowPool(self.serve)
 
-    def join(self, user: int) -> None:
-        """Count an environment, by its number, as a user."""
+    def join(self, user: object) -> None:
+        """Count an environment as a user."""
         with self._lock:
             self._users.add(user)
 
-    def leave(self, user: int) -> None:
+    def leave(self, user: object) -> None:
         """Forget a user; the last one to go ends the browser and the server."""
         with self._lock:
-            users, self._users = self._users, self._users - {user}
-            if users and not self._users:
-                self.close()
+            if user in self._users:
+                self._users.remove(user)
+                if not self._users:
+                    self.close()
 
     def shop(self, config: ShopConfig) -> Shop:
         """Return the shop of a configuration."""
@@ -55,7 +89,7 @@ class Services:
         with self._lock:
             shop, server = self.shop(config), self.serve()
             name = f"shop{list(self._shops).index(config)}"
-            server.add(name, shop)
+            server.shops[name] = shop
             return server.url(name, goal, page)
 
     def photograph(self, config: ShopConfig, goal: int, page: Page) -> Image:
@@ -69,7 +103,7 @@ class Services:
             if self.server is not None:
                 self.server.close()
             for shop in self._shops.values():
-                shop.close()
+                shop.catalogue.close()
             self.server = None
             self._shops.clear()
 

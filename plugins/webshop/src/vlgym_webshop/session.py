@@ -68,10 +68,6 @@ class Rules:
         """Return the article numbers on a page of results; there may be none."""
         return self.search(page.query)[(page.number - 1) * PAGE : page.number * PAGE]
 
-    def after_search(self, query: str) -> Page:
-        """Return the page that a search leads to; it forgets article and options."""
-        return Page(RESULTS, query)
-
     def after_click(self, page: Page, name: str) -> Page:
         """Return the page that a click on one of `clickables` leads to."""
         if name == BACK:

@@ -30,7 +30,6 @@ class PageWriter(BlindPlayer):
     name = "from the description"
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
-        """Return the blocks of all three files."""
         description = text.split("The page is compared at first")[0].replace("\n", " ")
         page = write_accordion(description) if _ACCORDION.search(description) else write_page(description)
         return "\n".join(f"```{language}\n{code}\n```" for language, code in page.items())
@@ -101,7 +100,6 @@ def _style_column(description: str) -> str:
 
 
 def _style(looks: str) -> str:
-    """Return the size, colour and weight that are described, as CSS."""
     size, colour = _SIZE.search(looks), _COLOUR.search(looks)
     style = [f"font-size: {size[1]}px"] if size else []
     style += [f"color: {colour[0]}"] if colour else []

@@ -18,6 +18,7 @@ TARGET = (126, 200, 255)
 YOURS = (255, 196, 92)
 CAPTION = 20
 GAP = 6
+_font = lru_cache(maxsize=4)(ImageFont.load_default)
 
 
 def draw_board(
@@ -86,11 +87,6 @@ def _draw_cells(
 def _scale(data: bytes, size: tuple[int, int]) -> PILImage.Image:
     with PILImage.open(io.BytesIO(data)) as picture:
         return picture.convert("RGB").resize(size, PILImage.Resampling.LANCZOS)
-
-
-@lru_cache(maxsize=4)
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    return ImageFont.load_default(size)
 
 
 def _fit(text: str, width: int) -> str:

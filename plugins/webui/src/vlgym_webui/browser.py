@@ -30,8 +30,8 @@ from selenium.common.exceptions import WebDriverException
 
 from vlgym.browser.chromium import DRIVER_ERRORS, BrowserPool, Chromium, Limits, ProcessGuard
 
+from .aes import CSS_PROPERTIES, Table, read_table
 from .project import Interaction, Step
-from .style_table import CSS_PROPERTIES, Table, read_table
 
 ORIGIN = "http://page.invalid"  # `.invalid` is reserved and never resolves
 
@@ -58,18 +58,9 @@ class PageServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listener
-        self._files: dict[str, bytes] = {}
+        self.files: Mapping[str, bytes] = {}  # of the page: path below the root -> contents
         self.icon_answered = threading.Event()  # the browser has asked for the page's icon
         threading.Thread(target=self.serve_forever, args=(0.1,), daemon=True).start()
-
-    def show(self, files: Mapping[str, bytes]) -> None:
-        """Make `files` (path below the root -> contents) the page."""
-        self._files = dict(files)
-
-    def close(self) -> None:
-        """Stop serving."""
-        self.shutdown()
-        self.server_close()
 
     def answer(self, address: str) -> tuple[int, str, bytes]:
         """Return status, content type and body for an absolute address."""
@@ -77,7 +68,7 @@ class PageServer(ThreadingHTTPServer):
         if f"{parts.scheme}://{parts.netloc}" != ORIGIN:
             return 403, "text/plain", b""
         path = unquote(parts.path).strip("/") or "index.html"
-        body = self._files.get(path)
+        body = self.files.get(path)
         if body is None:
             return 404, "text/plain", b""
         return 200, _TYPES.get(path.rsplit(".", 1)[-1].lower(), "application/octet-stream"), body
@@ -104,12 +95,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Cache-Control", "no-store")
         self.send_header("Content-Security-Policy", _POLICY)
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        self.wfile.write(body)
         if urlsplit(self.path).path == "/favicon.ico":
             self.server.icon_answered.set()
-
-    do_HEAD = do_GET
 
     def do_POST(self) -> None:
         # A form of the page may be sent to the page itself; its body is of no use here.
@@ -123,7 +111,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Connection", "close")
         self.end_headers()
 
-    do_CONNECT = do_PUT = do_DELETE = do_OPTIONS = do_PATCH = refuse
+    do_CONNECT = do_HEAD = do_PUT = do_DELETE = do_OPTIONS = do_PATCH = refuse
 
     def log_message(self, *args: object) -> None:
         """Say nothing: the certificate forbids output."""
@@ -209,7 +197,8 @@ class Browser(Chromium):
         """End the browser and its server."""
         super().close()
         if os.getpid() == self.owner and hasattr(self, "server"):
-            self.server.close()
+            self.server.shutdown()
+            self.server.server_close()
 
     def render(
         self,
@@ -228,12 +217,12 @@ class Browser(Chromium):
         problems: dict[int, str] = {}
         blocked: dict[str, int] = {}
         failure = error_name = None
-        self.server.show(files)
+        self.server.files = files
 
         # A step that fails costs its interaction, a page that fails the rest, an error the browser.
         with ProcessGuard(self.process.pid, self.limits, lambda: self.intact) as guard:
             try:
-                with self.fresh_tab():
+                with self.tabs.open():
                     try:
                         self._open(viewport)
                         looks[0] = self._look(files, annotated)
@@ -248,7 +237,8 @@ class Browser(Chromium):
                         failure = str(problem)
                     blocked = self._count_blocked()
             except (*DRIVER_ERRORS, ValueError, KeyError, TypeError) as error:
-                error_name = _name_failure(error)
+                words = str(error).lower()
+                error_name = "timeout" if "timed out" in words or "timeout" in words else "crash"
 
         # A page that used too much processor time or memory has itself to blame.
         blamed = guard.reason is not None and not guard.by_clock and guard.whole
@@ -268,7 +258,7 @@ class Browser(Chromium):
 
     def _ask_for_the_icon(self) -> None:
         """Let Chromium request the icon, which it does once, before the first page."""
-        self.server.show({"index.html": b"<!DOCTYPE html><title>-</title>"})
+        self.server.files = {"index.html": b"<!DOCTYPE html><title>-</title>"}
         self.cdp("Page.navigate", url=f"{ORIGIN}/")
         # To leave before the answer arrives would make a later page ask again.
         if self.server.icon_answered.wait(_ASKS_S):
@@ -425,11 +415,6 @@ def _digest(address: str, files: Mapping[str, bytes]) -> str:
         with contextlib.suppress(binascii.Error):
             data = base64.b64decode(body) if head.endswith(";base64") else body.encode()
     return "foreign" if data is None else hashlib.sha256(data).hexdigest()[:16]
-
-
-def _name_failure(error: Exception) -> str:
-    text = str(error).lower()
-    return "timeout" if "timed out" in text or "timeout" in text else "crash"
 
 
 POOL = BrowserPool(Browser)  # the browsers of this process

@@ -51,7 +51,6 @@ class CodeBlockParser:
         return f"{thoughts}\n\n{body}" if thoughts else body
 
     def describe(self) -> str:
-        """The reply format in words."""
         return (
             "Think briefly, then write the code in fenced blocks: three backticks and html, css or "
             "javascript, the code, three backticks. A block replaces the whole file: html index.html, css "

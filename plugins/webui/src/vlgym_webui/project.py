@@ -32,9 +32,9 @@ import yaml
 
 from vlgym.env.seeding import SPLITS
 from vlgym.errors import UserError, check_choice, nearest
-from vlgym.registry.limited_yaml import read_yaml
+from vlgym.registry.limited_yaml import read_fields, read_yaml
 
-from .style_table import FILTERS, METHODS
+from .aes import FILTERS, METHODS
 
 KINDS = ("click", "hover", "type", "wait")
 MOST_INTERACTIONS = 8
@@ -68,22 +68,10 @@ class Interaction:
 def _read_card(text: str, where: str, keys: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields of a project's card. `where` begins error messages here and below."""
     try:
-        return _read_fields(read_yaml(text), where, keys, ("title",))
+        return read_fields(read_yaml(text), where, keys, ("title",), ProjectError)
     except yaml.YAMLError as error:
         words = f"not valid YAML: {error}. Check indentation, quotes and colons there."
         raise ProjectError(f"{where}: {words}") from None
-
-
-def _read_fields(value: Any, where: str, allowed: tuple[str, ...], required: tuple[str, ...]) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        pairs = f"'key: value' pairs with {', '.join(allowed)}"
-        raise ProjectError(f"{where}: found {value!r:.60}; write {pairs}.")
-    for name in value:
-        check_choice(f"{where}: key", name, allowed, ProjectError)
-    for name in required:
-        if name not in value:
-            raise ProjectError(f"{where} lacks {name!r}; add a line '{name}: ...'.")
-    return value
 
 
 def _read_text(value: Any, where: str, longest: int = 400) -> str:
@@ -110,7 +98,7 @@ def _read_interactions(value: Any, where: str) -> tuple[Interaction, ...]:
     interactions = []
     for number, item in enumerate(_read_list(value, f"{where}: interactions", 0, MOST_INTERACTIONS), 1):
         place = f"{where}: interaction {number}"
-        fields = _read_fields(item, place, ("name", "steps"), ("name", "steps"))
+        fields = read_fields(item, place, ("name", "steps"), ("name", "steps"), ProjectError)
         steps = enumerate(_read_list(fields["steps"], f"{place}: steps", 1, MOST_STEPS), 1)
         read = tuple(_read_step(step, f"{place}, step {index}") for index, step in steps)
         interactions.append(Interaction(_read_text(fields["name"], f"{place}: name", 80), read))
@@ -118,7 +106,7 @@ def _read_interactions(value: Any, where: str) -> tuple[Interaction, ...]:
 
 
 def _read_step(value: Any, where: str) -> Step:
-    fields = _read_fields(value, where, KINDS, ())
+    fields = read_fields(value, where, KINDS, (), ProjectError)
     if len(fields) != 1:
         kinds = ", ".join(KINDS)
         raise ProjectError(f"{where} has {len(fields)} kinds; write one of {kinds}, each begun with '-'.")
@@ -129,7 +117,7 @@ def _read_step(value: Any, where: str) -> Step:
     if kind == "wait":
         return Step(kind, wait_ms=_read_number(argument, where, 1, MOST_WAIT_MS))
     if kind == "type":
-        parts = _read_fields(argument, where, ("into", "text"), ("into", "text"))
+        parts = read_fields(argument, where, ("into", "text"), ("into", "text"), ProjectError)
         return Step(kind, _selector(parts["into"], where), _read_text(parts["text"], where, MOST_TEXT))
     return Step(kind, _selector(argument, where))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from PIL import Image as PILImage
 
 from vlgym.browser.chromium import Limits
+from vlgym.env.rendering import decode_png
 from vlgym.errors import UserError
 from vlgym.files import make_folder, write_whole
 
@@ -47,19 +48,12 @@ def shoot(folder: Path, browser: Browser) -> list[tuple[Path, int]]:
     # Few colours: a pip package holds them all.
     written = []
     for number, picture in enumerate(render.pictures):
-        path = folder / "_images" / f"{number}.png"
-        small = shrink(picture or b"")
-        write_whole(path, small)
-        written.append((path, len(small)))
+        path, buffer = folder / "_images" / f"{number}.png", io.BytesIO()
+        small = PILImage.fromarray(decode_png(picture or b"")).quantize(128, dither=PILImage.Dither.NONE)
+        small.save(buffer, "PNG", optimize=True)
+        write_whole(path, buffer.getvalue())
+        written.append((path, len(buffer.getvalue())))
     return written
-
-
-def shrink(png: bytes) -> bytes:
-    """Return the picture in at most 128 colours, well compressed."""
-    with PILImage.open(io.BytesIO(png)) as picture:
-        buffer = io.BytesIO()
-        picture.convert("RGB").quantize(128, dither=PILImage.Dither.NONE).save(buffer, "PNG", optimize=True)
-    return buffer.getvalue()
 
 
 if __name__ == "__main__":

@@ -171,7 +171,6 @@ class WebUI(VLEnv):
         return Outcome((score - before) / 100, terminated=score >= PERFECT, feedback=self._describe_page())
 
     def image(self) -> Image:
-        """The board of target and own pictures."""
         if self._board is None:
             targets = [path.read_bytes() for path in self.project.pictures]
             if not targets:
@@ -185,7 +184,6 @@ class WebUI(VLEnv):
         return self._board.copy()
 
     def task(self) -> str:
-        """The description, the interactions, window and files."""
         text = self.project.plain if self.descriptions == "plain" else self.project.description
         parts = [text if len(text) <= MOST_DESCRIPTION else f"{text[:MOST_DESCRIPTION]}\n[... shortened]"]
         if self.project.interactions:
@@ -220,24 +218,19 @@ class WebUI(VLEnv):
         return write_action(code) if code else None
 
     def success(self) -> bool:
-        """True if the page as it stands scores at least 95."""
         return self.score() >= SUCCESS
 
     def score(self) -> float:
-        """AES in percent of the page as it stands."""
         return self.evaluation.report.score
 
     def oracle(self) -> str:
-        """The ground truth's own code."""
         return write_action(self.project.code())
 
     def think(self, action: str) -> str:
-        """One line before the code."""
         files = ", ".join(file for file in CODE_FILES if f"```{LANGUAGE_OF[file]}\n" in action)
         return f'I rebuild the page "{self.project.title}" with {files}.'
 
     def extra_info(self) -> dict[str, Any]:
-        """See `Info` of the class."""
         report, render = self.evaluation.report, self.evaluation.render
         return {
             "project": self.project.name,

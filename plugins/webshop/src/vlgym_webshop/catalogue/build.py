@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vlgym.errors import UserError, check_number
-from vlgym.files import find_cache, open_end
+from vlgym.files import find_cache, open_end, written_whole
 
 from .files import find_files, read_goals, read_products
 from .generate import VERSION, generate_product
@@ -61,7 +59,8 @@ def open_catalogue(source: CatalogueSource) -> Catalogue:
         with open_end(root / f"{folder.name}.lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not (folder / FILE).is_file():
-                _make(source, root, folder)
+                with written_whole(folder, without=None) as scratch:
+                    _make(source, scratch)
     except OSError as error:
         raise UserError(
             f"The catalogue cannot be written to {root}: {error}. Set VLGYM_CACHE to a folder that can be written."
@@ -69,31 +68,24 @@ def open_catalogue(source: CatalogueSource) -> Catalogue:
     return Catalogue(folder)
 
 
-def _make(source: CatalogueSource, root: Path, folder: Path) -> None:
-    scratch = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=root))
-    try:
-        if source.data is None:
-            make, goals = generate_product, generate_goals
-            if source.lookalikes:
-                make, goals = generate_lookalike, generate_lookalike_goals
-            products = (make(index, source.seed) for index in range(source.products))
-            write_products(scratch, products)
-            write_goals(scratch, goals(source.products, source.seed))
-        else:
-            items, attributes, human = find_files(Path(source.data).expanduser())
-            briefs: list[Product] = []
-            write_products(scratch, _keep_briefs(read_products(items, attributes), briefs))
-            write_goals(scratch, read_goals(human, briefs))
+def _make(source: CatalogueSource, folder: Path) -> None:
+    if source.data is None:
+        make, goals = generate_product, generate_goals
+        if source.lookalikes:
+            make, goals = generate_lookalike, generate_lookalike_goals
+        write_products(folder, (make(index, source.seed) for index in range(source.products)))
+        write_goals(folder, goals(source.products, source.seed))
+        return
 
-        # A reader sees a whole catalogue or none.
-        shutil.rmtree(folder, ignore_errors=True)
-        scratch.rename(folder)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    # Goals need a part of each product, which fits in memory.
+    items, attributes, human = find_files(Path(source.data).expanduser())
+    briefs: list[Product] = []
+    write_products(folder, _keep_briefs(read_products(items, attributes), briefs))
+    write_goals(folder, read_goals(human, briefs))
 
 
 def _keep_briefs(products: Iterator[Product], briefs: list[Product]) -> Iterator[Product]:
-    """Pass products on and keep the parts that goals need, so that a full catalogue fits in memory."""
+    """Pass products on, and keep the parts of them that goals need."""
     for product in products:
         unread = {"description": "", "bullets": (), "options": {}, "attributes": (), "reviews": ()}
         briefs.append(replace(product, **unread))  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from socket import socket
-from threading import Lock, Thread
+from threading import Thread
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -17,8 +17,8 @@ from flask import Flask, Response, abort, render_template, request
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from ..catalogue.records import Goal, Product
+from ..services import Shop
 from ..session import BACK, BUY, DETAIL, DETAILS, DONE, ITEM, NEXT, PREVIOUS, RESULTS, SEARCH, Page
-from ..shop import Shop
 from .pictures import draw_picture
 
 HOST = "127.0.0.1"
@@ -37,22 +37,16 @@ _LABELS = {BACK: "Back to Search", PREVIOUS: "< Prev", NEXT: "Next >"}
 
 
 class ShopServer:
-    """Serves any number of shops; each has a name, which is the first part of its addresses."""
+    """Serves any number of shops until `close`; a shop's name is the first part of its addresses."""
 
     def __init__(self, port: int = 0) -> None:
-        self._shops: dict[str, Shop] = {}
-        self._lock = Lock()
+        self.shops: dict[str, Shop] = {}
         self._app = Flask(__package__)
         self._app.jinja_env.trim_blocks = self._app.jinja_env.lstrip_blocks = True
         kinds = ", ".join((SEARCH, RESULTS, ITEM, DETAIL, DONE))
         self._app.add_url_rule(f"/<shop>/<int:goal>/<any({kinds}):kind>", "page", self._show)
-        server, self._stop = self._start(port)
+        server, self.close = self._start(port)
         self.port = int(server.server_port)
-
-    def add(self, name: str, shop: Shop) -> None:
-        """Serve a shop under a name."""
-        with self._lock:
-            self._shops[name] = shop
 
     def url(self, name: str, goal: int, page: Page) -> str:
         """Return the full address of a page."""
@@ -61,10 +55,6 @@ class ShopServer:
     def serve_on(self, listener: socket) -> Callable[[], None]:
         """Serve on a socket of another network, too; return the function that stops it."""
         return self._start(self.port, listener)[1]
-
-    def close(self) -> None:
-        """Stop serving."""
-        self._stop()
 
     def _start(self, port: int, listener: socket | None = None) -> tuple[BaseWSGIServer, Callable[[], None]]:
         descriptor = None if listener is None else listener.fileno()
@@ -82,7 +72,7 @@ class ShopServer:
         return server, stop
 
     def _show(self, shop: str, goal: int, kind: str) -> Response:
-        place = self._shops.get(shop)
+        place = self.shops.get(shop)
         if place is None or not 0 <= goal < place.catalogue.goals:
             abort(404)
         try:
