@@ -26,6 +26,7 @@ from baselines.learning.run import Update
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.qwen import TinyQwen2VL
 from baselines.models.tiny import TinyConfig, build_tiny
+from baselines.runs.distributed import ALONE, World
 from vlgym import make as make_env
 from vlgym.env import VLEnv
 from vlgym.env.prompts import PromptTemplate
@@ -183,14 +184,12 @@ SETTINGS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def on_stage(module: Any, **changes: Any) -> Any:
+def on_stage(module: Any, world: World = ALONE, **changes: Any) -> Any:
     """The learner of a module with `SETTINGS`, changed."""
     config = replace(module.Config(**SETTINGS), **changes).resolve()
     engine = small_engine(max_new_tokens=config.max_new_tokens)
-    stage = Stage(config, keep_reference=module is archer or config.kl_coef > 0, engine=engine)
-    stage.policy.generator.manual_seed(1)
-    stage.order.manual_seed(2)
-    return learner_of(module)(stage)
+    reference = module is archer or config.kl_coef > 0
+    return learner_of(module)(Stage(config, engine, world, keep_reference=reference))
 
 
 def perturb(learner: Any, size: float = 0.02, seed: int = 5) -> None:

@@ -20,7 +20,6 @@ from baselines import vldac
 from baselines.engine.engine import Engine, ModelPolicy
 from baselines.learning.state import Weights
 from baselines.learning.warm_start import WarmConfig
-from baselines.models.load import load_family
 from baselines.runs.distributed import ALONE, World
 from baselines.runs.folder import checkpoints
 from baselines.runs.logs import RunLog, read_rows
@@ -34,9 +33,10 @@ SMALL: dict[str, Any] = {
 }  # fmt: skip
 
 FINISHED = replace(
-    vldac.Config(**SMALL), num_envs=2, value_warmup=1, final_lr=1.0, record_every=1, env_kwargs=("max_turns=4",)
-)
-"""Configuration of the fixture `finished`: episodes of four turns in rollouts of three steps."""
+    vldac.Config(**SMALL), num_envs=2, rollout_steps=2, minibatch=2, epochs=1, max_new_tokens=6,
+    eval_episodes=1, value_warmup=1, final_lr=1.0, record_every=1, env_kwargs=("max_turns=3",),
+)  # fmt: skip
+"""Configuration of the fixture `finished`: episodes of three turns in rollouts of two steps."""
 
 
 def rows_of(out: Path) -> list[dict[str, Any]]:
@@ -89,27 +89,28 @@ def rewind(out: Path, to: Path) -> Path:
     return to
 
 
-class Stage:
-    """The parts of a `Run` that a learner uses; without an engine, of the tiny model."""
+def resume_exactly(module: Any, config: Any, folder: Path) -> Any:
+    """Make a run, and one that is killed in its last update and resumed; they must end alike."""
+    run = module.train(replace(config, out=folder / "whole"))
+    module.train(module.Config(out=rewind(run.out, folder / "stopped"), resume=True))
+    assert_same_end(run.out, folder / "stopped")
+    return run
 
-    def __init__(
-        self, config: Any, world: World = ALONE, *, keep_reference: bool = False, engine: Engine | None = None
-    ) -> None:
+
+class Stage:
+    """The parts of a `Run` that a learner uses."""
+
+    def __init__(self, config: Any, engine: Engine, world: World = ALONE, *, keep_reference: bool = False) -> None:
         self.config, self.world, self.envs = config, world, config.make_environments(world)
-        engine = engine or Engine(load_family("tiny", image_tokens=4, dtype=config.dtype), max_new_tokens=6)
         self.weights: Any = Weights(engine, config.lora, keep_reference=keep_reference)
-        self.policy = ModelPolicy(self.weights.engine, torch.Generator().manual_seed(world.rank))
-        self.order = torch.Generator().manual_seed(0)
+        self.policy = ModelPolicy(self.weights.engine, torch.Generator().manual_seed(1 + world.rank))
+        self.order = torch.Generator().manual_seed(2)
         self.state = SimpleNamespace(env_steps=0)
 
 
 def learner_of(module: Any) -> Any:
     names = ("RL4VLM", "VLDAC", "GRPO", "LOOP", "ArCHer")
     return next(getattr(module, name) for name in names if hasattr(module, name))
-
-
-def on_stage(module: Any, world: World = ALONE, **changes: Any) -> Any:
-    return learner_of(module)(Stage(replace(module.Config(**SMALL), **changes).resolve(), world))
 
 
 def roll_out(learner: Any) -> tuple[Any, dict[str, float]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from credit_rules import Exact, tic_tac_toe
 
 import vlgym
 from baselines.credit.episodes import act, branch, noisy_oracle, play, sample_truth
@@ -74,6 +75,48 @@ def test_the_true_gradient_is_the_derivative_of_the_value() -> None:
     assert float(expected.abs().max()) > 0.3
 
 
+LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
+Outcomes = list[tuple[float, float, str | None]]  # probability, reward and next board; None is the end
+
+
+def has_line(board: str, sign: str) -> bool:
+    """True if a sign has three squares in a line."""
+    return any(all(board[at] == sign for at in line) for line in LINES)
+
+
+def tic_tac_toe(board: str) -> dict[str, Outcomes]:
+    """Rules of TicTacToe for the player who moves now, `x`, against a random player `o`.
+    A board has nine signs, `x`, `o` or `.`; actions are the numbers of the squares."""
+    outcomes: dict[str, Outcomes] = {}
+    for square in (at for at in range(9) if board[at] == "."):
+        mine = board[:square] + "x" + board[square + 1 :]
+        free = [at for at in range(9) if mine[at] == "."]
+        if has_line(mine, "x") or not free:
+            outcomes[str(square)] = [(1.0, float(has_line(mine, "x")), None)]
+            continue
+        theirs = [mine[:at] + "o" + mine[at + 1 :] for at in free]
+        outcomes[str(square)] = [
+            (1 / len(free), -float(has_line(each, "o")), None if has_line(each, "o") or "." not in each else each)
+            for each in theirs
+        ]
+    return outcomes
+
+
+def solver(policy: Callable[[str], Mapping[str, float]], gamma: float) -> Callable[[str], tuple[float, dict]]:
+    """A function that returns V of a board, and Q of its squares: Q(s, a) = E[r + gamma V(s')] and
+    V(s) = sum_a pi(a|s) Q(s, a)."""
+
+    @cache
+    def solve(board: str) -> tuple[float, dict[str, float]]:
+        q = {
+            action: sum(p * (r + (gamma * solve(after)[0] if after else 0.0)) for p, r, after in outcomes)
+            for action, outcomes in tic_tac_toe(board).items()
+        }
+        return sum(share * q[action] for action, share in policy(board).items()), q
+
+    return solve
+
+
 def board_of(env: Any) -> str:
     """The board as `tic_tac_toe` writes it, from the squares a1 to c3."""
     state, mine = str(env.state).replace("\n", ""), "xo"[env.player_of(env.seat_now)]
@@ -82,7 +125,7 @@ def board_of(env: Any) -> str:
 
 def test_branches_agree_with_dynamic_programming_within_their_errors() -> None:
     uniform = lambda board: dict.fromkeys(tic_tac_toe(board), 1 / board.count("."))  # noqa: E731
-    exact, policy = Exact(tic_tac_toe, uniform, 0.9), noisy_oracle(1.0)
+    solve_board, policy = solver(uniform, 0.9), noisy_oracle(1.0)
     env, eyes = make("TicTacToe-v0", opponents="random"), make("TicTacToe-v0", opponents="random")
     episodes, turns = play(env, eyes, policy, groups=4, size=1, seed=0, gamma=0.9)
     truth = sample_truth(env, episodes, turns, policy, branches=40, most=2)
@@ -91,7 +134,7 @@ def test_branches_agree_with_dynamic_programming_within_their_errors() -> None:
         state, action = turns[place]
         env.set_state(state)
         board = board_of(env)
-        value, gains = exact.solve(board)
+        value, gains = solve_board(board)
         act(env, action)
         (square,) = (at for at in range(9) if board[at] == "." and board_of(env)[at] == "x")
         error = truth.errors[:, *place].clamp(min=0.02)

@@ -14,6 +14,7 @@ from bandit import CUT, ENDS, LONG, Steps, make_update, on_stage, perturb, right
 from baselines import archer
 from baselines.learning.batch import Metrics
 from baselines.learning.collect import RewardOptions
+from baselines.vldac import Standardise
 
 pytestmark = pytest.mark.usefixtures("bandits_once")
 
@@ -179,3 +180,12 @@ def test_the_buffer_keeps_as_many_of_the_newest_steps_as_it_was_told(changes, ke
     assert len(learner.replay.rows) == kept
     newest = [row.state.prompt.key for row in list(learner.replay.rows)[-15:]]
     assert newest == [sample.prompt.key for sample in batch.samples]
+
+
+def test_features_are_standardised_by_what_was_seen_and_stay_bounded():
+    layer = Standardise(3)
+    layer.fit(torch.tensor([[0.0, 10.0, 5.0], [2.0, 10.2, 5.0]]))
+    assert layer.mean.tolist() == pytest.approx([1.0, 10.1, 5.0])
+    spread = 0.1 * (1.0 + 0.1 + 0.0) / 3
+    assert layer.deviation.tolist() == pytest.approx([1 + spread, 0.1 + spread, spread], abs=1e-5)
+    assert layer(torch.tensor([[1e6, -1e6, 1e9]])).abs().max() < 2

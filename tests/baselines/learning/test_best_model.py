@@ -1,4 +1,4 @@
-"""The best model by validation episodes."""
+"""The best model by validation episodes, and how much pictures change its replies."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from bandit import PLAIN, SETTINGS
 from safetensors.torch import load_file
 
 from baselines import loop, vldac
+from baselines.engine.engine import make_engine
 from baselines.learning import evaluation
 from baselines.learning import run as run_module
+from baselines.learning.evaluation import measure_gap
+from baselines.models.load import load_family
 from vlgym.evaluation import Report
+from vlgym.integrations.canary import ARRIVES, BLIND, CANARIES
+from vlgym.play.controls import in_grey
+from vlgym.registry import get_registry
 
 BRIEF = {
     **SETTINGS, "env": PLAIN, "updates": 4, "num_envs": 2, "rollout_steps": 2, "minibatch": 4, "lr": 1e-2,
@@ -83,3 +89,18 @@ def test_selection_plays_val_and_every_other_evaluation_plays_test(tmp_path, mon
     assert [e["split"] for e in run.state.evaluations if e["update"] == 1] == ["val"]
     assert best_note(run.out)["val"][0]["split"] == "val"
     assert best_note(run.out)["test"][0]["split"] == "test"
+
+
+def test_a_scorer_that_drops_the_pictures_is_blind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "GAP_EPISODES", 6)
+    family = load_family("tiny")
+    engine = make_engine(family, max_new_tokens=8, parsers=())
+    gap = measure_gap(engine)
+    assert gap.n == 6
+    assert gap.verdict == ARRIVES
+    encode = family.encode
+    monkeypatch.setattr(family, "encode", lambda messages: encode(in_grey(messages)))
+    blind = measure_gap(engine)
+    assert (blind.mean, blind.verdict) == (0, BLIND)
+    monkeypatch.delitem(get_registry().specs, CANARIES[2])
+    assert measure_gap(engine) is None

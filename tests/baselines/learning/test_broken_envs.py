@@ -1,4 +1,4 @@
-"""An environment that raises in groups, warm start and held-out episodes."""
+"""An environment that raises in groups, warm start and held-out episodes; moments of a rollout."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import json
 from typing import Any
 
 import pytest
+import torch
 from bandit import ENDS, SETTINGS, on_stage, small_family
-from stage import roll_out
+from stage import roll_out, rows_of
 
 from baselines import loop, vldac
+from baselines.learning.batch import moments
 from baselines.learning.collect import Environments
 from baselines.learning.warm_start import WarmConfig, collect
 from vlgym.env import VLEnv
@@ -102,3 +104,26 @@ def test_the_failures_that_end_a_run_are_written_down(tmp_path, monkeypatch):
     rows = read_failures(out)
     assert len(rows) == 2 * SETTINGS["num_envs"] + 1
     assert {(row["update"], row["error"]) for row in rows} == {(1, "RuntimeError: the engine fell over")}
+
+
+pytestmark = pytest.mark.usefixtures("some_bandits")
+
+
+def test_the_log_has_moments_of_advantages_returns_and_values_before_normalisation(finished):
+    batch, metrics = roll_out(on_stage(vldac, rollout_steps=4))
+    batch.returns, batch.values = torch.tensor([1.0, 3.0] * 6), torch.tensor([1.0, 2.0] * 6)
+    found = moments(batch)
+    expected = {"advantages": (0.5, 0.5), "returns": (2.0, 1.0), "values": (1.5, 0.5)}
+    for name, (mean, deviation) in expected.items():
+        assert (found[f"rollout/{name}_mean"], found[f"rollout/{name}_std"]) == (mean, deviation)
+    tokens = torch.cat([sample.logp for sample in batch.samples])
+    assert metrics["rollout/entropy"] == pytest.approx(-float(tokens.mean()), rel=1e-5)
+    batch.values, batch.advantages = None, torch.tensor([-2.0, 4.0] * 6)
+    assert {name: x for name, x in moments(batch).items() if "values" in name or "advantages" in name} == {
+        "rollout/advantages_mean": 1.0, "rollout/advantages_std": 3.0,
+    }  # fmt: skip
+    batch.advantages = torch.full((12,), float("nan"))  # ArCHer learns from other replies
+    assert moments(batch) == {}
+    for row in rows_of(finished):
+        assert row.keys() >= {*found, "rollout/entropy"}
+        assert row["episode/failed"] == 0.0

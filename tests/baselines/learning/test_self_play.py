@@ -12,8 +12,8 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from bandit import SETTINGS, small_family
-from stage import SMALL, Stage, assert_same_end, rewind, roll_out
+from bandit import SETTINGS, small_engine, small_family
+from stage import SMALL, Stage, resume_exactly, roll_out
 from toy_games import MEET, NIM, Nim
 from toys import installed
 
@@ -56,7 +56,7 @@ def make(folder: Path, env: str = "vlgym/Nim-v0", say: Callable[[Turn], str] = l
     """Self-play at four tables, with what the model says made up."""
     changes = options.pop("changes", {})
     config = replace(self_play.Config(**SMALL), env=env, pool=PoolOptions(**options), **changes).resolve()
-    stage = Stage(config)
+    stage = Stage(config, small_engine())
     stage.out, stage.policy = folder, Scripted(stage.weights.engine, say)  # type: ignore[assignment]
     learner = self_play.SelfPlay(stage)  # type: ignore[arg-type]
     return SimpleNamespace(learner=learner, games=learner.collector, pool=learner.collector.pool, stage=stage)
@@ -245,14 +245,10 @@ RUN = {
 
 @patch("baselines.learning.run.load_family", lambda *args, **options: small_family())
 def test_a_run_that_stops_and_resumes_with_its_pool_ends_as_one_that_does_not(tmp_path):
-    whole = tmp_path / "whole"
-    self_play.train(self_play.Config(**{**RUN, "out": whole}))
-    parts = rewind(whole, tmp_path / "parts")
-    self_play.train(self_play.Config(out=parts, resume=True))
-    assert_same_end(whole, parts)
+    whole = resume_exactly(self_play, self_play.Config(**RUN), tmp_path).out
     state = json.loads((checkpoints(whole / "checkpoints")[-1] / "state.json").read_text())
     assert [member["update"] for member in state["processes"][0]["collector"]["pool"]] == [0, 2]
-    tables = [out / "rating" / "update-000003" / "Nim-v0" / "table.json" for out in (whole, parts)]
+    tables = [out / "rating" / "update-000003" / "Nim-v0" / "table.json" for out in (whole, tmp_path / "stopped")]
     names = {each["name"] for each in json.loads(tables[0].read_text())["ratings"]}
     assert names == {"the model", "after 0 updates", "after 2 updates", "random"}
     assert tables[0].read_text() == tables[1].read_text()

@@ -5,12 +5,17 @@ from __future__ import annotations
 
 import pytest
 import torch
-from samples import ANSWER, DEVICE, INSTRUCTIONS, messages, picture
+from publish import publish
+from samples import ANSWER, CHATS, DEVICE, INSTRUCTIONS, messages, picture
 from tiny_families import EACH
 from torch.testing import assert_close
 
-from baselines.engine.engine import Engine, common_prefix
+from baselines.engine.engine import Engine, common_prefix, make_engine
+from baselines.models.folders import TrainedLimits
 from baselines.models.load import load_family
+from baselines.policies.hf import EnginePolicy, Sampling
+from vlgym.registry.making import make
+from vlgym.types import Turn
 
 
 @pytest.fixture(params=EACH)
@@ -110,3 +115,22 @@ def test_sampling_and_scoring_agree_in_float32_on_bfloat16_weights(family, promp
         assert (logp - fine)[out.mask].abs().mean() < 0.1
     logits = coarse.logits(coarse.language_model.embed_tokens.weight[:50])
     assert (logits != logits.bfloat16().float()).float().mean() > 0.9  # not rounded
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_the_fast_and_the_plain_engine_give_the_same_replies(name, model_folder, tmp_path):
+    folder = str(publish(model_folder(name), tmp_path / name, name))
+    made = [make_engine(load_family(folder, plain=plain), max_new_tokens=12) for plain in (False, True)]
+    assert [each.name for each in made] == ["engine", "generate"]
+    never = {*made[0].family.suppressed} | {*made[1].family.suppressed}
+    for each in made:  # the library's tokenizers count more tokens as special
+        each.suppress[list(never - {*each.family.stop_ids})] = float("-inf")
+    env_id = "vlgym/NumberLine-v0"
+    turns = [Turn(prompt, make(env_id), env_id, seed=3, turn=turn) for turn, prompt in enumerate(CHATS * 2)]
+    policies = [EnginePolicy(each, Sampling(11, 0.5, 12), name="x", limits=TrainedLimits()) for each in made]
+    one, other = (
+        [(x.text, x.cut, x.usage.prompt_tokens, x.usage.completion_tokens) for x in policy.reply(turns)]
+        for policy in policies
+    )
+    assert one == other
+    assert len({text for text, *_ in one}) > 4

@@ -14,7 +14,6 @@ from samples import ask_library, messages, picture
 from tiny_families import EACH
 from tokenizers import AddedToken
 from tokenizers.processors import TemplateProcessing
-from transformers.utils import chat_template_utils
 
 from baselines.models.folders import ChatTemplate
 from baselines.models.library import load_processor
@@ -138,13 +137,6 @@ def test_a_template_that_refuses_or_hides_images_is_one_line(model_folder, tmp_p
     with pytest.raises(UserError, match=words) as error:
         load_family(str(folder)).encode(messages(picture(1), "One?"))
     assert "\n" not in str(error.value)
-
-
-def test_the_library_runs_templates_in_jinjas_immutable_sandbox():
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    compiled = chat_template_utils._compile_jinja_template("{{ messages }}")
-    assert isinstance(compiled.environment, ImmutableSandboxedEnvironment)
 
 
 def _qwen_tokenizer():

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from processes import together
+from bandit import LONG, SETTINGS, on_stage
+from processes import fork
 from safetensors.torch import load_file, save_file
-from stage import SMALL, on_stage, rewind, roll_out
+from stage import rewind, roll_out
 
 from baselines import archer, vldac
 from baselines.learning.warm_start import WarmConfig
@@ -18,13 +19,19 @@ from baselines.runs.distributed import ALONE, World
 from vlgym.errors import UserError
 
 
+def in_two(work, logs) -> None:
+    done = fork(2, work, logs)
+    assert [status for status, _ in done] == [0, 0], "\n".join(text for _, text in done)
+
+
 def make_updates(out) -> None:
     """An update of two processes, and of each alone on its own rollout."""
     torch.set_num_threads(1)
     world = distributed.join("cpu")
     learner = on_stage(
-        vldac, world=world, num_envs=4, minibatch=12, epochs=1, lr=0.1, final_lr=1.0, kl_coef=0.0, max_grad_norm=1e9
-    )
+        vldac, world, env=LONG, num_envs=4, rollout_steps=3, minibatch=12, epochs=1, lr=0.1,
+        final_lr=1.0, kl_coef=0.0,
+    )  # fmt: skip
     named, weights = learner.optimizers.named, learner.weights.parameters
     named["policy"] = torch.optim.SGD(weights, lr=0.1)
     batch, _ = roll_out(learner)
@@ -50,8 +57,8 @@ def make_updates(out) -> None:
     distributed.leave()
 
 
-def test_the_update_of_two_processes_is_the_mean_of_their_own(tmp_path):
-    together(2, lambda: make_updates(tmp_path / "found"), tmp_path / "log")
+def test_the_update_of_two_processes_is_the_mean_of_their_own(tmp_path, some_bandits):
+    in_two(lambda: make_updates(tmp_path / "found"), tmp_path / "log")
     found = load_file(tmp_path / "found")
     assert torch.equal(*found["together"])  # the weights stay the same in both
     torch.testing.assert_close(found["together"][0], found["alone"].mean(0), atol=1e-6, rtol=1e-4)
@@ -65,17 +72,18 @@ def run_in_all(out, resume: bool) -> None:
     torch.set_num_threads(1)
     warm = WarmConfig(steps=1, samples=16, batch=2, val_episodes=1)
     options = {
-        **SMALL, "num_envs": 2, "minibatch": 4, "epochs": 1, "eval_episodes": 1, "value_warmup": 0,
-        "updates": 2, "final_lr": 1.0, "warm": warm,
+        **SETTINGS, "env": LONG, "num_envs": 2, "rollout_steps": 3, "minibatch": 4, "epochs": 1,
+        "eval_episodes": 1, "eval_controls": False, "value_warmup": 0, "updates": 2,
+        "final_lr": 1.0, "save_every": 1, "warm": warm,
     }  # fmt: skip
     vldac.train(vldac.Config(**options, out=out, resume=resume))
     distributed.leave()
 
 
-def test_a_run_of_two_processes_is_resumed_exactly(tmp_path):
-    together(2, lambda: run_in_all(tmp_path / "whole", False), tmp_path / "log")
+def test_a_run_of_two_processes_is_resumed_exactly(tmp_path, small_runs):
+    in_two(lambda: run_in_all(tmp_path / "whole", False), tmp_path / "log")
     rewind(tmp_path / "whole", tmp_path / "resumed")
-    together(2, lambda: run_in_all(tmp_path / "resumed", True), tmp_path / "log")
+    in_two(lambda: run_in_all(tmp_path / "resumed", True), tmp_path / "log")
     (newest,) = (tmp_path / "whole" / "checkpoints").glob("update-000002")
     other = tmp_path / "resumed" / "checkpoints" / newest.name
     assert len(json.loads((newest / "state.json").read_text())["processes"]) == 2

@@ -1,4 +1,4 @@
-"""A run ended by a signal goes on to the same end; a full disk loses nothing."""
+"""Failures of a long run: a signal, a full disk, an environment that breaks, memory that runs out."""
 
 from __future__ import annotations
 
@@ -6,18 +6,28 @@ import importlib
 import os
 import resource
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import begin, end
-from stage import assert_same_end, rewind
+import torch
+from bandit import LONG, on_stage
+from processes import fork
+from stage import SMALL, assert_same_end, rewind, roll_out
 
 from baselines import vldac
 from baselines.learning import command
+from baselines.learning.warm_start import WarmConfig
+from baselines.runs.distributed import memory_advice
 from baselines.runs.folder import checkpoints
+from vlgym.errors import UserError
+from vlgym.files import lock_folder
 
 MOMENTS = {
     "after the last checkpoint was moved away": ("os.replace", "checkpoints/.update-000003.old"),
@@ -55,7 +65,7 @@ def go_on_in_another_process(out: Path, before: Callable[[], None], **options: A
     log = out.with_name("log")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["vldac"])
-        return end(begin(1, work, log), log)[0]
+        return fork(1, work, log)[0]
 
 
 @pytest.fixture
@@ -72,6 +82,11 @@ def test_a_run_killed_at_its_worst_moment_goes_on_to_the_same_end(moment, finish
     assert (rewound / half).exists(), sorted(path.name for path in rewound.rglob("*"))
     go_on(rewound)
     assert_same_end(finished, rewound)
+
+
+def test_two_processes_cannot_work_in_one_runs_folder(rewound):
+    with lock_folder(rewound), pytest.raises(UserError, match="Another process is at work"):
+        go_on(rewound)
 
 
 def test_sigterm_saves_and_ends_with_143(rewound):
@@ -97,3 +112,52 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(finished
     assert list((rewound / "checkpoints").iterdir()) == [saved]
     go_on(rewound)
     assert_same_end(finished, rewound)
+
+
+ROOT = Path(__file__).parents[3]
+OPTIONS = """
+    --env vlgym/NumberLine-v0 --env-kwargs max_turns=3 --updates 3 --num-envs 2 --rollout-steps 2
+    --minibatch 2 --epochs 1 --value-warmup 1 --final-lr 1.0 --image-tokens 4 --max-new-tokens 6
+    --eval-episodes 1 --no-eval-controls --save-every 1 --record-every 1 --threads 1
+    --warm.steps 1 --warm.samples 16 --warm.batch 8 --warm.val-episodes 1
+"""  # of FINISHED
+
+
+@pytest.mark.exhaustive  # test_kills.py has the worst moments
+def test_a_command_that_is_killed_goes_on_in_another_process(finished, tmp_path):
+    """The process is fresh and the moment is any."""
+    out = tmp_path / "killed"
+    command = [sys.executable, "-m", "baselines.vldac", *OPTIONS.split(), "--out", str(out)]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    while not (out / "checkpoints" / "update-000001").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (out / "model").exists()
+    go_on(out)
+    assert_same_end(finished, out)
+
+
+def test_a_broken_off_episode_bootstraps_with_the_value_of_its_last_state(some_bandits):
+    learner = on_stage(vldac, env=LONG, num_envs=1, rollout_steps=1, gamma=0.5, gae_lambda=1.0)
+    torch.nn.init.constant_(learner.steady.module.outer.bias, 7.0)
+    runner = learner.collector.runner
+    runner.remake = learner.run.envs.make
+    runner.slots[0].env.step = lambda reply: 1 / 0
+    batch, _ = roll_out(learner)
+    assert batch.returns.tolist() == pytest.approx([3.5])
+
+
+def test_running_out_of_memory_names_the_micro_batch_to_try(tmp_path, monkeypatch):
+    def fail(self, batch, update):
+        raise RuntimeError("[enforce fail] . DefaultCPUAllocator: can't allocate memory: ...")
+
+    monkeypatch.setattr(vldac.VLDAC, "update", fail)
+    out = tmp_path / "run"
+    config = replace(vldac.Config(**SMALL), eval_episodes=0, micro_batch=64, warm=WarmConfig(steps=0))
+    words = r"Out of memory .*--resume --out .* --micro-batch 32, or with --recompute"
+    with pytest.raises(UserError, match=words):
+        vldac.train(replace(config, out=out))
+    with pytest.raises(RuntimeError, match="size mismatch"), memory_advice("try less"):
+        raise RuntimeError("size mismatch")

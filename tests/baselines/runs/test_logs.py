@@ -1,25 +1,29 @@
-"""Outputs of a learning run: the bar's metrics, held-out episodes, and the bounds of its curve."""
+"""Outputs of a learning run: log, trackers, and the learning curve."""
 
 from __future__ import annotations
 
 import json
 import math
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 from stage import SMALL
 
 from baselines import vldac
-from baselines.learning.evaluation import _mean
+from baselines.learning.collect import Environments
+from baselines.learning.evaluation import _mean, find_blind
 from baselines.learning.run import Run
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs import logs
-from baselines.runs.logs import RunLog, note_failures, read_rows, summary
+from baselines.runs.logs import RunLog, draw_success, note_failures, read_rows, summary
 from vlgym.errors import UserError
+from vlgym.registry.registry_file import read_registry
 
 ROW = {"update": 1, "episode/success": math.nan, "rollout/invalid_rate": 0.25, "loss/kl": 0.01}
 
@@ -153,3 +157,70 @@ def test_a_tracker_without_its_package_is_one_line(monkeypatch: pytest.MonkeyPat
             vldac.Config(tracker=name).resolve()  # type: ignore[arg-type]
     with pytest.raises(UserError, match="--tracker"):
         vldac.Config(tracker="wand").resolve()  # type: ignore[arg-type]
+
+
+def test_the_blind_line_is_the_registrys_and_missing_where_arguments_differ():
+    entry = read_registry()["vlgym/NumberLine-v0"]["blind"]
+    env_id = "vlgym/NumberLine-v0"
+    cases = ((env_id, {}), (env_id, {"targets": 3}), ("x/Gone-v0", {}))
+    found = [find_blind(name, Environments([env_id], kwargs, 1)) for name, kwargs in cases]
+    assert found == [entry, None, None]
+    assert {"success", "return", "se"} <= set(entry)
+
+
+@pytest.fixture
+def draw(tmp_path, monkeypatch):
+    """Draw a curve, which must warn of nothing; return its figure."""
+    figures, save = [], Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *a, **k: (figures.append(figure), save(figure, *a, **k)))
+    bound = {"success": 0.2, "return": -1.0, "se": 0.1}
+
+    def draw(rows, evaluations, **more) -> Figure:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            draw_success(
+                tmp_path / "curve.png", rows, title="t", name="VL-DAC", num_envs=4, warm=[],
+                evaluations=evaluations, floor=bound, oracle=bound, **more,
+            )  # fmt: skip
+        return figures[-1]
+
+    return draw
+
+
+def test_the_curve_shows_what_its_reader_must_not_miss(draw):
+    report = {
+        "success": 0.9, "success_low": 0.8, "success_high": 0.95, "mean_return": 0.7, "return_se": 0.1,
+        "invalid_rate": 0.25, "cut_rate": 0.125,
+    }  # fmt: skip
+    rows = [
+        {
+            "env_steps": n, "episode/success": 0.5, "episode/return": 0.1, "episode/count": 2.0,
+            "rollout/invalid_rate": n / 100, "rollout/cut_rate": 0.0, "curriculum/level_mean": 0.5,
+            "curriculum/A-v0/0": low, "curriculum/A-v0/1": 4 - low,
+        } for n, low in ((10, 4.0), (20, 1.0))
+    ]  # fmt: skip
+    evaluations = [{"env_steps": 0, **report}, {"env_steps": 20, **report, "invalid_rate": 0.0}]
+    controls = {"grey": [(0, 0.5), (20, 0.25)], "shuffled": []}
+    axes = draw(rows, evaluations, controls=controls).axes
+    lines = [{line.get_label(): line.get_xydata().tolist() for line in axis.get_lines()} for axis in axes]
+    assert axes[1].get_title() == "reinforcement learning (VL-DAC)"
+    assert lines[1]["held-out episodes, grey pictures"] == [[0, 0.5], [20, 0.25]]
+    assert [label for label in lines[1] if "pictures" in label] == ["held-out episodes, grey pictures"]
+    for panel in lines[1:3]:  # before, only short episodes have ended
+        assert [x for x, _ in panel["training (mean of 5 updates, from 4 episodes on)"]] == [20]
+    assert lines[3].items() >= {
+        "unreadable, training": [[10, 0.1], [20, 0.2]], "cut, training": [[10, 0.0], [20, 0.0]],
+        "unreadable, held-out": [[0, 0.25], [20, 0.0]], "cut, held-out": [[0, 0.125], [20, 0.125]],
+    }.items()  # fmt: skip
+    assert axes[5].get_title() == "levels played, share of turns"
+    shares = [
+        (part.get_label(), {round(float(y), 3) for _, y in part.get_paths()[0].vertices})
+        for part in axes[5].collections
+    ]
+    assert [label for label, _ in shares] == ["0", "1"]
+    assert shares[0][1] == {0.0, 0.25, 1.0}
+    assert shares[1][1] == {0.25, 1.0}
+
+
+def test_a_run_that_has_hardly_begun_has_a_curve(draw):
+    assert draw([], []).axes

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 import pytest
 import torch
+from bandit import LONG, on_stage
 from safetensors.torch import load_file
-from stage import ENV, FINISHED, assert_same_end, interrupted_after, on_stage, roll_out
+from stage import ENV, FINISHED, assert_same_end, interrupted_after, roll_out
 
 from baselines import vldac
 from baselines.learning.command import main
@@ -44,19 +45,19 @@ def test_a_run_leaves_its_record_log_curve_evaluations_and_model(finished):
     assert {"torch", "transformers", "vlgym"} <= record["versions"].keys()
     assert "null" not in (finished / "run.json").read_text()  # what has a value is resolved, what has none is left out
     described = record["environments"][ENV]
-    assert {"max_turns": 4, "parser": "auto-v1"}.items() <= described["arguments"].items()
+    assert {"max_turns": 3, "parser": "auto-v1"}.items() <= described["arguments"].items()
     assert (described["history"], described["distribution"]) == ({"turns": 0, "images": 1}, "vlgym-cards")
     assert {"vlgym-cards", "pillow"} <= record["versions"].keys()
     policy = {"temperature": 1.0, "seed": 1, "image_tokens": 4, "dtype": "float32", "device": "cpu"}
     assert policy.items() <= record["policy"].items()
     state = json.loads((checkpoints(finished / "checkpoints")[-1] / "state.json").read_text())
     assert record["policy"]["max_new_tokens"] == state["max_new_tokens"] > 0
-    assert record["episodes"]["held_out"] == {"split": "test", "first": 0, "end": 2, "sampler_seed": 0}
+    assert record["episodes"]["held_out"] == {"split": "test", "first": 0, "end": 1, "sampler_seed": 0}
     assert record["config"]["out"] == str(finished)
     assert (finished / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert list((finished / "tensorboard").glob("events*"))
     evaluations = json.loads((finished / "evaluation.json").read_text())
-    assert [(e["update"], e["split"], e["episodes"]) for e in evaluations] == [(0, "test", 2), (3, "test", 2)]
+    assert [(e["update"], e["split"], e["episodes"]) for e in evaluations] == [(0, "test", 1), (3, "test", 1)]
     assert type(load_family(str(finished / "model"))).__name__ == "TinyQwen2VL"
     rows = read_rows(finished / "log.jsonl")
     assert [row["update"] for row in rows] == [1, 2, 3]
@@ -111,8 +112,9 @@ def test_help_names_the_usual_options_help_all_every_one(monkeypatch, capsys, op
     assert {"--env", "--resume", named} <= shown
 
 
-def test_a_non_finite_loss_is_skipped_and_counted_and_three_in_a_row_end_the_run():
-    learner = on_stage(vldac, minibatch=6, micro_batch=6, epochs=1, value_warmup=0, lr=1e-3)
+def test_a_non_finite_loss_is_skipped_and_counted_and_three_in_a_row_end_the_run(some_bandits):
+    options = {"env": LONG, "num_envs": 4, "rollout_steps": 3, "epochs": 1, "value_warmup": 0, "lr": 1e-3}
+    learner = on_stage(vldac, minibatch=6, micro_batch=6, **options)
     (batch, _), parameters = roll_out(learner), learner.weights.parameters
     batch.advantages = torch.tensor([math.nan, *torch.linspace(-1, 1, 11).tolist()])
     before = [p.clone() for p in parameters]
