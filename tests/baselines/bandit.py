@@ -27,11 +27,9 @@ from baselines.learning.warm_start import WarmConfig
 from baselines.models.qwen import TinyQwen2VL
 from baselines.models.tiny import TinyConfig, build_tiny
 from baselines.runs.distributed import ALONE, World
-from vlgym import make as make_env
 from vlgym.env import VLEnv
 from vlgym.env.prompts import PromptTemplate
 from vlgym.env.spec import EnvSpec
-from vlgym.play.rollout import Runner
 from vlgym.types import Outcome, Parsed
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -206,17 +204,6 @@ def make_update(learner: Any, number: int = 1) -> tuple[Any, dict[str, float]]:
     learner.train([update])
     assert update.result is not None
     return update.result
-
-
-@torch.no_grad()
-def win_rate(engine: Engine) -> float:
-    """Mean probability that a reply begins with the right arm."""
-    turns = {turn.env.unwrapped.number: turn for turn in Runner([make_env(ONE) for _ in range(30)]).turns()}
-    assert len(turns) == 6
-    prompts = [engine.family.encode(turn.messages) for turn in turns.values()]
-    chances = engine.logits(engine.last_hidden(prompts)).softmax(-1)
-    arms = [engine.family.encode_text(right_arm(number))[0] for number in turns]
-    return float(chances[torch.arange(len(arms)), arms].mean())
 
 
 class Steps:

@@ -15,7 +15,7 @@ from baselines.models.tiny import EOS, IMAGE_PAD, PAD, VIDEO_PAD, VISION_END, VI
 VISION = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 LAYERS = {"depth": 2, "hidden_size": 16, "intermediate_size": 32, "num_heads": 2, "out_hidden_size": 32}
 ROPE = {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 1.0}
-Built = tuple[Any, Any]  # model, processor
+Built = tuple[Any, Any]  # configuration, processor
 
 
 def _tokenizer(*special: str, **named: str) -> tuple[Any, Callable[[str], int]]:
@@ -67,7 +67,7 @@ def _idefics3() -> Built:
     )  # fmt: skip
     images = tf.Idefics3ImageProcessorPil(size={"longest_edge": 64}, max_image_size={"longest_edge": 32})
     processor = _processor(tf.Idefics3Processor, images, tokenizer, "<image>", image_seq_len=4)
-    return tf.Idefics3ForConditionalGeneration(config), processor
+    return config, processor
 
 
 def _internvl() -> Built:
@@ -83,7 +83,7 @@ def _internvl() -> Built:
     size = {"height": 32, "width": 32}
     images = tf.GotOcr2ImageProcessorPil(size=size, crop_to_patches=True, max_patches=4)
     processor = _processor(tf.InternVLProcessor, images, tokenizer, "<IMG_CONTEXT>\n", image_seq_length=4)
-    return tf.InternVLForConditionalGeneration(config), processor
+    return config, processor
 
 
 def _glm4v() -> Built:
@@ -99,9 +99,7 @@ def _glm4v() -> Built:
     )  # fmt: skip
     size = {"shortest_edge": 512, "longest_edge": 8192}
     images = tf.Glm4vImageProcessorPil(patch_size=8, merge_size=2, size=size)
-    return tf.Glm4vForConditionalGeneration(config), _processor(
-        tf.Glm4vProcessor, images, tokenizer, f"{begin}<|image|>{end}"
-    )
+    return config, _processor(tf.Glm4vProcessor, images, tokenizer, f"{begin}<|image|>{end}")
 
 
 def _llava_onevision() -> Built:
@@ -115,7 +113,7 @@ def _llava_onevision() -> Built:
     images = tf.LlavaOnevisionImageProcessorPil(size={"height": 32, "width": 32}, image_grid_pinpoints=grids)
     own = {"num_image_tokens": 16, "vision_feature_select_strategy": "full"}
     processor = _processor(tf.LlavaOnevisionProcessor, images, tokenizer, "<image>\n", **own)
-    return tf.LlavaOnevisionForConditionalGeneration(config), processor
+    return config, processor
 
 
 def _qwen3_5() -> Built:
@@ -132,9 +130,7 @@ def _qwen3_5() -> Built:
     )  # fmt: skip
     size = {"shortest_edge": 256, "longest_edge": 4096}
     images = tf.Qwen2VLImageProcessorPil(patch_size=8, merge_size=2, size=size)
-    return tf.Qwen3_5ForConditionalGeneration(config), _processor(
-        tf.Qwen3VLProcessor, images, tokenizer, VISION_START + IMAGE_PAD + VISION_END
-    )
+    return config, _processor(tf.Qwen3VLProcessor, images, tokenizer, VISION_START + IMAGE_PAD + VISION_END)
 
 
 def _gemma3() -> Built:
@@ -151,16 +147,13 @@ def _gemma3() -> Built:
     )  # fmt: skip
     images = tf.Gemma3ImageProcessorPil(size={"height": 56, "width": 56})
     processor = _processor(tf.Gemma3Processor, images, tokenizer, "<start_of_image>", image_seq_length=4)
-    return tf.Gemma3ForConditionalGeneration(config), processor
+    return config, processor
 
 
 def _gemma4() -> Built:
     named = {
-        f"{kind}_token": token
-        for kind, token in {
-            "image": "<|image|>", "boi": "<|image>", "eoi": "<image|>", "audio": "<|audio|>", "boa": "<|audio>",
-            "eoa": "<audio|>",
-        }.items()
+        "image_token": "<|image|>", "boi_token": "<|image>", "eoi_token": "<image|>",
+        "audio_token": "<|audio|>", "boa_token": "<|audio>", "eoa_token": "<audio|>",
     }  # fmt: skip
     tokenizer, ids = _tokenizer(*named.values(), "<|video|>", **named)
     config = tf.Gemma4Config(
@@ -178,7 +171,7 @@ def _gemma4() -> Built:
     )  # fmt: skip
     images = tf.Gemma4ImageProcessorPil(patch_size=8, pooling_kernel_size=2, max_soft_tokens=70)
     processor = _processor(tf.Gemma4Processor, images, tokenizer, "<|image|>")
-    return tf.Gemma4ForConditionalGeneration(config), processor
+    return config, processor
 
 
 BUILDERS: dict[str, Callable[[], Built]] = {
@@ -192,7 +185,8 @@ def save(name: str, folder: Path) -> Path:
     """Save a tiny model of a family, in which every weight matters."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model, processor = BUILDERS[name]()
+        config, processor = BUILDERS[name]()
+        model = tf.AutoModelForImageTextToText.from_config(config)
         for weight in model.parameters():
             if weight.dim() > 1:
                 torch.nn.init.normal_(weight, std=0.2)

@@ -142,15 +142,6 @@ def test_a_correlation_is_corrected_for_the_noise_of_the_truth(branches: int, ra
     assert branches == 64 or shared < 0.41  # halves of one V are no halves
 
 
-def test_it_is_the_correction_by_spearman_brown_and_is_never_clipped() -> None:
-    _, a, b = simulate(4, np.random.default_rng(0))
-    half = np.corrcoef(a, b)[0, 1]
-    x = (a + b) / 2
-    expected = 1 / np.sqrt(2 * half / (1 + half))
-    assert correlate(moments(x, a, b).sum(1)) == pytest.approx(expected, abs=0.01)
-    assert expected > 1.5
-
-
 def lay(x: np.ndarray, a: np.ndarray, b: np.ndarray, error: float) -> tuple[Any, Truth, EpisodeBatch]:
     """Turns as 100 groups of one episode, with five pictures."""
     shape = (100, 1, len(x) // 100)

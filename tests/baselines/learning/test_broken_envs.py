@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from bandit import ENDS, SETTINGS, on_stage, small_family
+from bandit import ENDS, SETTINGS, Bandit, on_stage, small_family
 from stage import roll_out, rows_of
 
 from baselines import loop, vldac
@@ -87,23 +87,13 @@ def test_a_run_notes_failures_of_its_warm_start_and_of_held_out_episodes(tmp_pat
 
 
 def test_the_failures_that_end_a_run_are_written_down(tmp_path, monkeypatch):
-    made = Environments.make
-
-    def fail(reply):
-        raise RuntimeError("the engine fell over")
-
-    def make_env(self, index, env_id=None):
-        env = made(self, index, env_id)
-        env.step = fail
-        return env
-
-    monkeypatch.setattr(Environments, "make", make_env)
-    out = tmp_path / "run"
-    with pytest.raises(FailedError, match="failed 3 times in a row, last with RuntimeError: the engine fell over"):
+    monkeypatch.setattr(Bandit, "act", lambda self, action: 1 / 0)
+    out, error = tmp_path / "run", "ZeroDivisionError: division by zero"
+    with pytest.raises(FailedError, match=f"failed 3 times in a row, last with {error}"):
         vldac.train(vldac.Config(**SETTINGS, out=out))
     rows = read_failures(out)
     assert len(rows) == 2 * SETTINGS["num_envs"] + 1
-    assert {(row["update"], row["error"]) for row in rows} == {(1, "RuntimeError: the engine fell over")}
+    assert {(row["update"], row["error"]) for row in rows} == {(1, error)}
 
 
 pytestmark = pytest.mark.usefixtures("some_bandits")

@@ -20,8 +20,9 @@ from vlgym.env_groups.workers import WorkerGroup
 from vlgym.errors import UserError
 
 BRIEF = {
-    **SMALL, "updates": 2, "rollout_steps": 2, "minibatch": 4, "save_every": 2, "record_every": 1,
-    "env_kwargs": ("max_turns=4",), "warm": WarmConfig(steps=2, samples=16, batch=4, check_every=2, val_episodes=4),
+    **SMALL, "updates": 2, "num_envs": 2, "rollout_steps": 2, "minibatch": 4, "save_every": 2, "record_every": 1,
+    "epochs": 1, "max_new_tokens": 6, "eval_episodes": 0, "env_kwargs": ("max_turns=4",),
+    "warm": WarmConfig(steps=2, samples=16, batch=4, check_every=2, val_episodes=2),
 }  # fmt: skip
 
 
@@ -60,10 +61,15 @@ def test_self_play_stays_in_this_process():
 
 BROWSER = [pytest.mark.xdist_group("browser"), pytest.mark.exhaustive]
 CASES = [
-    pytest.param("vlgym/Sokoban-v0", ("group=small-v0", "planner=global", "max_turns=4"), id="sokoban"),
+    pytest.param("vlgym/SeeDigit-v0", (), id="sight"),
+    pytest.param(
+        "vlgym/Sokoban-v0",
+        ("group=small-v0", "planner=global", "max_turns=4"),
+        id="sokoban",
+        marks=pytest.mark.exhaustive,
+    ),
     pytest.param("vlgym/TicTacToe-v0", (), id="pettingzoo", marks=pytest.mark.exhaustive),
     pytest.param("vlgym/EZPoints-v0", ("max_turns=4",), id="cards", marks=pytest.mark.exhaustive),
-    pytest.param("vlgym/SeeDigit-v0", (), id="sight", marks=pytest.mark.exhaustive),
     pytest.param("vlgym/OneRoom-v0", ("max_turns=4",), id="miniworld", marks=pytest.mark.exhaustive),
     pytest.param("vlgym/Football-v0", ("max_turns=3",), id="football", marks=pytest.mark.exhaustive),
     pytest.param(

@@ -91,19 +91,6 @@ def recorder(tmp_path: Path) -> EpisodeRecorder:
     return EpisodeRecorder(tmp_path / EPISODES_FOLDER, {"format": 4}, every=1, keep=9)
 
 
-def play(recorder: EpisodeRecorder, update: int, steps: range) -> list[int]:
-    """Let an update see both environments; return the recorded episodes."""
-    recorder.begin(update)
-    for number in steps:
-        recorder.see([turn(0, number), turn(1, number)])
-    written = recorder.end(update)
-    return [] if written is None else [episode[0].episode for episode in read_trajectories(written)]
-
-
-def test_the_first_environment_of_an_id_is_recorded(recorder: EpisodeRecorder) -> None:
-    assert [play(recorder, update, range(2 * update - 2, 2 * update)) for update in (1, 2, 3)] == [[0], [2], [4]]
-
-
 def test_a_turn_gets_the_notes_of_its_own_row_of_the_batch(recorder: EpisodeRecorder) -> None:
     """Two turns of a rollout of four rows; of the third one the learner knows nothing."""
     tokenizer = SimpleNamespace(decode=lambda ids, **_: f"<{ids[0]}>")

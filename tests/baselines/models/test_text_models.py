@@ -85,20 +85,23 @@ def test_prompts_and_greedy_replies_are_the_librarys(engine):
     assert (spelt == family.turn_end).sum() == 1
 
 
-def test_a_run_in_words_trains_and_exports(folder, engine, tmp_path, capsys):
+def test_a_run_in_words_trains_and_exports(folder, engine, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("vlgym.terminal.SLOW_S", 0.0)
     run = vldac.train(replace(
         vldac.Config(**SMALL), model=str(folder), updates=1, num_envs=2, rollout_steps=2,
         minibatch=4, epochs=1,
         value_warmup=0, eval_episodes=1, eval_controls=True, max_new_tokens=6, lr=1e-2,
         image_tokens=None,
-        warm=WarmConfig(steps=0), env_kwargs=("modality=text",), record_every=0,
+        warm=WarmConfig(steps=1, samples=16, batch=4, val_episodes=1), env_kwargs=("modality=text",), record_every=0,
         out=tmp_path / "run",
     ))  # fmt: skip
     (row,) = read_rows(run.out / "log.jsonl")
     assert row["rollout/logp_diff_max"] < 1e-4
     assert row["policy/grad_norm"] > 0
     assert not {"grey", "shuffled", "sight/gap"} & {name for each in run.state.evaluations for name in each}
-    assert "the controls are left out (grey, shuffled)" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "the controls are left out (grey, shuffled)" in printed
+    assert "unread" not in printed  # a loss without pictures
     exported = make_engine(load_family(str(run.out / "model")), max_new_tokens=12)
     prompts = [engine.family.encode(chat) for chat in CHATS]
     ids, mask = torch.full((2, 4), 65), torch.ones(2, 4, dtype=torch.bool)
@@ -107,16 +110,6 @@ def test_a_run_in_words_trains_and_exports(folder, engine, tmp_path, capsys):
         before, trained, saved = (each.score(prompts, ids, mask) for each in engines)
     assert_close(saved, trained, atol=1e-4, rtol=1e-4)
     assert (before - trained).abs().max() > 1e-3
-
-
-def test_a_warm_start_in_words_prints_no_loss_without_pictures(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("vlgym.terminal.SLOW_S", 0.0)
-    warm = WarmConfig(steps=2, samples=32, batch=4, check_every=2, val_episodes=1)
-    words = {"env_kwargs": ("modality=text",), "threads": 1}
-    sft.run(sft.Config(model=str(folder), out=tmp_path / "warm", warm=warm, **words))
-    lines = capsys.readouterr().out
-    assert all(word in lines for word in ("step    1", "tokens/s", "reads"))
-    assert "unread" not in lines
 
 
 def test_pictures_are_one_line(folder, engine, tmp_path):
