@@ -1,8 +1,7 @@
-"""A two-armed bandit, a model small enough to learn it in a second, and learners on a stage that
-play it.
+"""A two-armed bandit, a model small enough to learn it in a second, and learners that play it.
 
-The model can say six words and the end of its turn, nothing else. So an untrained one plays at
-random, its replies differ in length, and some name no arm.
+The model can say six words and the end of its turn. So an untrained one plays at random, its replies
+differ in length, and some name no arm.
 """
 
 from __future__ import annotations
@@ -64,8 +63,7 @@ def right_arm(number: int) -> str:
 
 
 class Bandit(VLEnv):
-    """Two arms: `+` pays 1 where the number shown is even, `-` where it is odd. The number counts
-    on with the turns.
+    """Two arms: `+` pays 1 where the number, which counts turns, is even, `-` where it is odd.
 
     Args:
         plain: `+` pays always.

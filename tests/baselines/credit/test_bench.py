@@ -1,5 +1,4 @@
-"""The command: rows that outlive a kill, an estimator of one's own, the tiny model as an exact policy;
-and the tests of the bench's two statements, on rows made by hand."""
+"""The command, the tiny model as an exact policy, and the tests of the bench's two statements."""
 
 from __future__ import annotations
 

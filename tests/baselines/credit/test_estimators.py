@@ -1,5 +1,4 @@
-"""Estimators on a chain whose groups are all enumerated, measures on numbers whose truth is known,
-and planted errors in the bench's table."""
+"""Estimators on a chain that is enumerated, measures, and planted errors in the bench's table."""
 
 from __future__ import annotations
 

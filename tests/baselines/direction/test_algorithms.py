@@ -1,5 +1,4 @@
-"""The tokens of an action, options that reach the policy's step, and a run's end where sampler and
-scorer disagree."""
+"""Tokens of an action, options that reach the policy's step, sampler and scorer that disagree."""
 
 from __future__ import annotations
 

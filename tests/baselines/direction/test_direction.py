@@ -84,9 +84,6 @@ def check_passes(rows: list[list[int]], epochs: int, size: int, count: int) -> N
         assert [row for part in each for row in part] != list(range(count))
 
 
-# ---- VL-DAC --------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def update(bandits_once):
     return watched_update(vldac, kl_coef=0.3, micro_batch=3)
@@ -314,9 +311,6 @@ def test_the_value_head_moves_the_model_only_where_it_is_asked_to():
             learner.value(states, **asked).sum(), learner.weights.parameters, retain_graph=True, allow_unused=True
         )
         assert any(g is not None for g in gradients) == (asked == {"stop_gradient": False})
-
-
-# ---- RL4VLM --------------------------------------------------------------------------------------
 
 
 def test_rl4vlms_gradients_weigh_the_thoughts_and_reach_the_model_from_the_value_head():

@@ -41,9 +41,6 @@ LEARNERS: dict[str, tuple[Any, dict[str, Any]]] = {
 pytestmark = pytest.mark.usefixtures("small_runs")
 
 
-# ---- reinforcement learning ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_learner_improves_at_a_bandit_as_held_out_episodes_show(name, tmp_path):
     module, changes = LEARNERS[name]
@@ -98,9 +95,6 @@ def test_what_is_trained_in_grey_learns_nothing_that_needs_the_picture(tmp_path)
     _, last = json.loads((tmp_path / "run" / "evaluation.json").read_text())
     assert 0.2 < last["success"] < 0.8
     assert not {"grey", "shuffled"} & set(last)
-
-
-# ---- the warm start ------------------------------------------------------------------------------
 
 
 def collect(**changes: Any) -> tuple[list[tuple[str, str]], float]:

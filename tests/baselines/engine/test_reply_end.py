@@ -1,5 +1,4 @@
-"""A reply is over when a parser has what it asked for; sampling, scoring and the reference know one
-temperature; and what comes after a training takes over its limits."""
+"""Ends of replies, temperature, system message and limits: in training and all that comes after it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""An exported folder shows the library and servers what the model was trained on: same pixels, ids
-and logits."""
+"""An exported folder shows the library what the model was trained on: same pixels, ids and logits."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Properties of every model family, on its tiny offline model, loaded from a folder as a published
-one is."""
+"""Properties of every model family, on a tiny model, loaded from a folder as a published one is."""
 
 from __future__ import annotations
 
@@ -25,8 +24,7 @@ def family(request, model_folder):
 
 @pytest.fixture
 def prompts(family):
-    """A long common beginning; one picture, the same again, another, two in a conversation,
-    none."""
+    """A common beginning; a picture, the same again, another, two in a conversation, none."""
 
     def ask(seed: int, end: str) -> list[dict]:
         content = messages(picture(seed), end)[0]["content"]
@@ -53,8 +51,7 @@ def take_gradients(family) -> dict[str, torch.Tensor]:
 
 
 def library_log_probs(family, prompt, ids) -> torch.Tensor:
-    """Log-probabilities of a reply by the library's model from pixels and ids: its positions, masks
-    and vision."""
+    """Log-probabilities of a reply by the library's model, from pixels and ids."""
     full = torch.cat([prompt.ids.to(DEVICE), ids])[None]
     types = torch.zeros_like(full, dtype=torch.int32)
     types[0, prompt.image_slots] = 1

@@ -1,5 +1,4 @@
-"""Models without a fast path: the library's ids, tensors and greedy replies, and an update of the
-learner."""
+"""Models without a fast path: the library's ids, tensors and greedy replies, and an update."""
 
 from __future__ import annotations
 

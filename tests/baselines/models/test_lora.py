@@ -1,5 +1,4 @@
-"""Adapters, the views of the model without them, and PEFT's own format: its library loads what is
-written here, and `--model` takes what it wrote."""
+"""Adapters, the views of the model without them, and PEFT's own format."""
 
 from __future__ import annotations
 
@@ -67,9 +66,6 @@ def sampled(engine, prompts):
     return engine.sample(prompts, torch.Generator().manual_seed(0))
 
 
-# ---- adding adapters ---------------------------------------------------------------------------
-
-
 def test_every_linear_layer_has_an_adapter_and_all_gradients_are_theirs(family, prompts):
     expected = {f"{name.replace('.', '/')}/{side}" for name in linears(family) for side in "AB"}
     add_adapters(family, LoraOptions(rank=4), seed=0)
@@ -120,9 +116,6 @@ def test_without_gradients_a_factor_is_cast_once_per_change_into_one_place():
         assert torch.equal(copy, factor.weight.bfloat16())
     with torch.enable_grad():
         assert factors[0].cast(torch.bfloat16).requires_grad
-
-
-# ---- reference and merged copy -----------------------------------------------------------------
 
 
 def test_the_reference_is_the_base_while_the_adapters_learn(family, engine, prompts):

@@ -1,5 +1,4 @@
-"""`--model` with what is no model: a damaged or foreign folder, a name of no model, a Hub that does
-not answer."""
+"""`--model`: a damaged or foreign folder, a name of no model, a Hub that does not answer."""
 
 from __future__ import annotations
 

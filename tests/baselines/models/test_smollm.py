@@ -1,5 +1,4 @@
-"""SmolLM2: the body computes what a Llama computes, what is missing or damaged is one line; and with
-the real weights (`make real`) it computes what the published model computes, and trains."""
+"""SmolLM2 with random weights, and with the real ones (`make real`)."""
 
 from __future__ import annotations
 
@@ -47,8 +46,7 @@ def published(tmp_path_factory):
 
 @pytest.fixture
 def cache(published, tmp_path, monkeypatch):
-    """The folder of the converted model, under a cache without it; `smollm2` is built from
-    `published`."""
+    """The folder of the converted model, which is built from `published`, in an empty cache."""
     monkeypatch.setenv("VLGYM_CACHE", str(tmp_path))
     monkeypatch.setattr(smollm, "_find_weights", lambda: Path("weights.gguf"))
     monkeypatch.setattr(smollm, "load_published", lambda source: (published[0], build_tokenizer()))

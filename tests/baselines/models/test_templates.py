@@ -1,5 +1,4 @@
-"""Prompts by a checkpoint's own chat template: the library's ids, and no special token out of
-anybody's text."""
+"""Prompts by a checkpoint's own chat template, and no special token out of anybody's text."""
 
 from __future__ import annotations
 

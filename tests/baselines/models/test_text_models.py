@@ -1,5 +1,4 @@
-"""Language models without sight: the library's ids and greedy replies, learning in words, and one
-line for pictures."""
+"""Language models without sight: ids, greedy replies, learning in words, one line for pictures."""
 
 from __future__ import annotations
 

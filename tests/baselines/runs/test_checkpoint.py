@@ -1,5 +1,4 @@
-"""Checkpoints come back bit for bit and are whole or absent; a damaged file of a run is one line of
-error, and nothing is damaged by it."""
+"""Checkpoints come back bit for bit, are whole or absent; a damaged file is one line of error."""
 
 from __future__ import annotations
 

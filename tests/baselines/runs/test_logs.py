@@ -77,8 +77,6 @@ def test_rows_and_failures_are_on_the_disk_before_the_checkpoint_that_relies_on_
     assert json.loads((tmp_path / "failures.jsonl").read_text())["update"] == 1
 
 
-# ---- trackers ------------------------------------------------------------------------------------
-
 TRACKED = replace(
     vldac.Config(**SMALL), updates=3, num_envs=2, minibatch=6, record_every=2, eval_episodes=0,
     env_kwargs=("max_turns=2",), warm=WarmConfig(steps=0),

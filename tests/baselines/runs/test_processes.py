@@ -1,5 +1,4 @@
-"""Runs of several processes make what one makes; and failures of a long run: a signal, a full disk, an
-environment that breaks, memory that runs out."""
+"""Runs of several processes, and failures of a long run: signals, a full disk, memory that runs out."""
 
 from __future__ import annotations
 
@@ -38,8 +37,7 @@ PATIENCE = 600.0  # seconds; a machine may be busy
 
 
 def fork(count: int, work: Callable[[], Any], logs: Path) -> list[tuple[int | None, str]]:
-    """Do something in several processes, as torchrun would start them; return the exit status (a
-    signal's is negative) and output of each."""
+    """Work in several processes; return the exit status (a signal's is negative) and output of each."""
     logs.mkdir(parents=True, exist_ok=True)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

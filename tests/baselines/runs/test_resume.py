@@ -1,5 +1,4 @@
-"""Runs that stop and resume bit for bit: ArCHer with its buffer, adapters, a learner of one file; and
-runs with a trained vision tower and with history."""
+"""Runs that stop and resume bit for bit; runs with a trained vision tower and with history."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Studies: statistics by hand, the sets of interaction types, and small ones run, stopped, resumed and
-reported."""
+"""Studies: statistics by hand, sets of interaction types, and small ones run, resumed, reported."""
 
 from __future__ import annotations
 
