@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import torch
 
@@ -22,7 +18,7 @@ from baselines.learning.state import Weights
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.distributed import ALONE, World
 from baselines.runs.folder import checkpoints
-from baselines.runs.logs import RunLog, read_rows
+from baselines.runs.logs import read_rows
 
 ENV = "vlgym/NumberLine-v0"
 SMALL: dict[str, Any] = {
@@ -31,6 +27,13 @@ SMALL: dict[str, Any] = {
     "max_new_tokens": 12, "threads": 1,
     "warm": WarmConfig(steps=1, samples=16, batch=8, val_episodes=1),
 }  # fmt: skip
+
+ONE_UPDATE: dict[str, Any] = {
+    **SMALL, "updates": 1, "num_envs": 2, "rollout_steps": 2, "minibatch": 4, "epochs": 1,
+    "eval_episodes": 0, "max_new_tokens": 6, "record_every": 0, "value_warmup": 0,
+    "warm": WarmConfig(steps=0),
+}  # fmt: skip
+"""Options of VL-DAC for a run of one update."""
 
 FINISHED = replace(
     vldac.Config(**SMALL), num_envs=2, rollout_steps=2, minibatch=2, epochs=1, max_new_tokens=6,
@@ -65,20 +68,6 @@ def assert_same_end(one: Path, other: Path) -> None:
             found["evaluation.json"] = (out / "evaluation.json").read_bytes()
     assert ends[0].keys() == ends[1].keys()
     assert [name for name, data in ends[0].items() if data != ends[1][name]] == []
-
-
-@contextmanager
-def interrupted_after(update: int) -> Iterator[None]:
-    """Send this process Ctrl-C while a run logs an update."""
-    write = RunLog.write
-
-    def write_and_interrupt(self: RunLog, row: Any) -> None:
-        write(self, row)
-        if row["update"] == update:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with patch.object(RunLog, "write", write_and_interrupt):
-        yield
 
 
 def rewind(out: Path, to: Path) -> Path:

@@ -17,22 +17,20 @@ import torch
 from bandit import CUT, ENDS, GIFT, LADDER, Steps, make_update, on_stage, perturb, small_engine
 from stage import roll_out
 
-from baselines import archer, loop, rl4vlm, vldac
+from baselines import archer, grpo, loop, rl4vlm, vldac
 from baselines.learning.batch import Metrics, micro_batches
 from baselines.learning.collect import RewardOptions
 from vlgym.env import VLEnv
 from vlgym.play.env_failures import ENV_ERROR
 
 STILL = {"lr": 1e-9, "value_lr": 1e-9}  # steps too small to change any weight
-REWARD = {"penalty": 0.7}
-
 
 pytestmark = pytest.mark.usefixtures("bandits_once")
 
 
 def learner_that_values(module: Any, **changes: Any) -> Any:
     """A learner whose policy has left the reference, and whose value head tells states apart."""
-    reward = RewardOptions(unreadable_penalty=REWARD["penalty"])
+    reward = RewardOptions(unreadable_penalty=0.7)
     learner = on_stage(module, reward=reward, **changes)
     perturb(learner, seed=3)
     generator = torch.Generator().manual_seed(0)
@@ -68,7 +66,7 @@ def watched_update(module: Any, number: int = 5, **changes: Any) -> SimpleNamesp
     learner.update = learn_later
     found.steps = Steps(learner)
     found.batch, found.metrics = make_update(learner, number)
-    found.advantages, found.returns = by_hand.advantages_and_returns(learner, found.seen, **REWARD)
+    found.advantages, found.returns = by_hand.advantages_and_returns(learner, found.seen, penalty=0.7)
     return found
 
 
@@ -270,24 +268,28 @@ def test_a_step_makes_the_better_replies_likelier_and_the_worse_ones_less_likely
                     p.copy_(old)
 
 
-def test_the_policy_rests_in_the_warm_up_and_then_has_the_cosine_at_every_step():
-    learner = on_stage(
-        vldac, lr=1e-4, value_lr=2e-3, final_lr=0.1, value_warmup=2, updates=6, minibatch=4, rollout_steps=2
-    )
-    steps, seen = Steps(learner), []
-    for number in range(1, 7):
-        before = len(steps.rates("policy"))
-        _, metrics = make_update(learner, number)
-        seen.append(steps.rates("policy")[before:])
-        assert metrics["policy/lr"] == pytest.approx(max(seen[-1], default=0.0))
-        if number == 2:
-            # Moments of the policy's optimizer begin with its first real step.
-            assert all(name.startswith("optimizer.value") for name in learner.optimizers.tensors())
-    shares = [1.0, 0.75, 0.25, 0.0]  # of a cosine over the four updates that are left
-    expected = [[], []] + [[1e-4 * (0.1 + 0.9 * share)] * 4 for share in shares]
-    for found, rates in zip(seen, expected, strict=True):
-        assert found == pytest.approx(rates)
-    assert steps.rates("value") == [2e-3] * 6 * 8 * 2
+RESTS: dict[Any, tuple[int, int, str, dict[str, Any]]] = {
+    vldac: (2, 16, "value", {"value_warmup": 2, "minibatch": 4, "rollout_steps": 2}),
+    archer: (1, 4, "critic", {"critic_warmup": 1, "critic_steps": 4, "minibatch": 4, "rollout_steps": 2}),
+    grpo: (0, 0, "", {"env": f"{ENDS},{CUT}", "num_envs": 4, "group": 2, "minibatch": 3}),
+}
+"""Updates of rest, steps of the other optimizer in each update, its name, and options."""
+
+
+@pytest.mark.parametrize("module", RESTS)
+def test_the_policy_rests_in_the_warm_up_and_then_has_the_cosine_at_every_step(module):
+    rests, others, name, options = RESTS[module]
+    learner = on_stage(module, lr=1e-4, final_lr=0.1, updates=rests + 3, **options)
+    steps, logged = Steps(learner), []
+    for number in range(1, rests + 4):
+        logged.append(make_update(learner, number)[1]["policy/lr"])
+        if number <= rests:  # moments of the policy's optimizer begin with its first real step
+            assert not any(key.startswith("optimizer.policy") for key in learner.optimizers.tensors())
+    cosine = [1e-4, 0.55e-4, 0.1e-4]
+    assert logged == pytest.approx([0.0] * rests + cosine)
+    assert steps.rates("policy") == pytest.approx([rate for rate in cosine for _ in range(4)])
+    rate = getattr(learner.config, f"{name}_lr", None)
+    assert steps.rates(name) == [rate] * others * (rests + 3)
 
 
 def test_gradients_are_shortened_to_the_limit_of_their_norm():

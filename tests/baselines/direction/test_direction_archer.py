@@ -156,22 +156,7 @@ def test_the_actors_gradients_are_those_of_reinforce_with_the_lower_critics_by_h
         by_hand.close(found, sum(parts[i] for i in part) / len(part), learner.weights.parameters)
 
 
-def test_archers_actor_rests_while_its_critics_warm_up_and_then_has_the_cosine_at_every_step():
-    learner = on_stage(
-        archer, critic_steps=4, critic_warmup=1, updates=4, lr=1e-4, final_lr=0.1, epochs=2,
-        minibatch=4, rollout_steps=2,
-    )  # fmt: skip
-    steps, counts = Steps(learner), []
-    for number in (1, 2, 3, 4):
-        make_update(learner, number)
-        counts.append((len(steps.rates("critic")), len(steps.rates("policy"))))
-    assert counts == [(4, 0), (8, 4), (12, 8), (16, 12)]
-    assert steps.rates("policy") == pytest.approx([1e-4] * 4 + [0.55e-4] * 4 + [0.1e-4] * 4)
-    assert steps.rates("critic") == [learner.config.critic_lr] * 16
-    assert len(learner.replay.rows) == 24
-
-
-@pytest.mark.parametrize(("changes", "kept"), [({"buffer": 25}, 25), ({"buffer": 15}, 15), ({}, 30)])
+@pytest.mark.parametrize(("changes", "kept"), [({"buffer": 25}, 25), ({}, 30)])
 def test_the_buffer_keeps_as_many_of_the_newest_steps_as_it_was_told(changes, kept):
     learner = critic(**changes)
     for _ in range(2):

@@ -144,13 +144,3 @@ def test_a_budget_in_environment_steps_sets_the_learning_rate(module):
     for made, share in ((0, 1.0), (50, 0.5), (75, 0.5 - 0.5**1.5)):
         learner.run.state.env_steps = made
         assert make_update(learner, 9)[1]["policy/lr"] == pytest.approx(1e-4 * share)
-
-
-def test_every_epoch_of_loop_has_all_steps_at_the_cosines_rate():
-    options = {"num_envs": 4, "group": 2, "minibatch": 3, "epochs": 3, "updates": 3}
-    learner = on_stage(grpo, **EPISODES, **options, lr=1e-4, final_lr=0.2)
-    steps = Steps(learner)
-    logged = [make_update(learner, number)[1]["policy/lr"] for number in (1, 2, 3)]
-    expected = [1e-4, 0.6e-4, 0.2e-4]
-    assert steps.rates("policy") == pytest.approx([rate for rate in expected for _ in range(6)])
-    assert logged == pytest.approx(expected)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 from publish import publish
-from samples import Marks, messages, picture
+from samples import ANSWER, Marks, messages, picture
 
 from baselines.plugin import make_hf
 from vlgym.errors import UserError
@@ -44,8 +44,7 @@ def turns(env, count: int = 8) -> list[Turn]:
     for n in range(count):
         prompt = messages(picture(n, (40, 90)), f"Which way? {'far ' * (n % 3)}")
         if n % 4 == 3:
-            answer = {"role": "assistant", "content": [{"type": "text", "text": "<action>+</action>"}]}
-            prompt = [*prompt, answer, *messages(picture(n + 1, (40, 90)), "And now?")]
+            prompt = [*prompt, ANSWER, *messages(picture(n + 1, (40, 90)), "And now?")]
         found.append(Turn(prompt, env, ENV, seed=n // 2, turn=n % 2))
     return found
 

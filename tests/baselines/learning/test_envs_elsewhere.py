@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 from samples import DEVICE
-from stage import SMALL, assert_same_end
+from stage import ONE_UPDATE, SMALL, assert_same_end
 
 from baselines import self_play, vldac
 from baselines.learning.collect import Collector
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.logs import read_rows
-from baselines.vldac import Config
 from vlgym.env_groups.workers import WorkerGroup
 from vlgym.errors import UserError
 
@@ -83,14 +82,11 @@ CASES = [
 @pytest.mark.on_device
 @pytest.mark.parametrize(("env_id", "arguments"), CASES)
 def test_an_update_runs_and_sampling_agrees_with_scoring(tmp_path, env_id, arguments):
-    config = Config(
-        **{
-            **SMALL, "env": env_id, "env_kwargs": arguments, "updates": 1, "num_envs": 2, "rollout_steps": 2,
-            "minibatch": 2, "value_warmup": 0, "eval_episodes": 1, "max_new_tokens": None, "device": DEVICE,
-            "warm": WarmConfig(steps=1, samples=8, batch=4, val_episodes=1),
-        }
-    )  # fmt: skip
-    run = vldac.train(replace(config, out=tmp_path / "run"))
+    run = vldac.train(replace(
+        vldac.Config(**ONE_UPDATE), env=env_id, env_kwargs=arguments, minibatch=2, eval_episodes=1,
+        max_new_tokens=None, device=DEVICE, out=tmp_path / "run",
+        warm=WarmConfig(steps=1, samples=8, batch=4, val_episodes=1),
+    ))  # fmt: skip
     (row,) = read_rows(run.out / "log.jsonl")
     assert (row["env_steps"], row["env/failures"]) == (4, 0)
     assert row["rollout/logp_diff_max"] < (1e-4 if DEVICE == "cpu" else 1e-3)

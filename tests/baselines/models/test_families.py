@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import messages, picture
+from samples import messages, picture, say
 
 from baselines.models.load import load_family
 from baselines.models.tiny import SPECIAL_TOKENS, TAGS, build_tokenizer
@@ -35,7 +35,7 @@ def test_building_tiny_twice_gives_the_same_weights_and_moves_no_global_generato
 
 
 def test_a_prompts_system_message_stands_after_the_users_in_one_system_turn(family):
-    rules = {"role": "system", "content": [{"type": "text", "text": "Push the box."}]}
+    rules = say("Push the box.", "system")
     turn = messages(np.zeros((28, 28, 3), np.uint8), "Which way?")
     without = family.encode(turn)
     for own, expected in ((None, "Push the box."), ("Be brief.", "Be brief.\n\nPush the box.")):

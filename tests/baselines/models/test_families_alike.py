@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from publish import publish
-from samples import ANSWER, CHATS, DEVICE, INSTRUCTIONS, messages, picture
+from samples import ANSWER, CHATS, DEVICE, INSTRUCTIONS, messages, picture, say
 from tiny_families import EACH
 from torch.testing import assert_close
 
@@ -31,10 +31,10 @@ def prompts(family):
         content = [{"type": "text", "text": INSTRUCTIONS}, *content]
         return [{"role": "user", "content": content}]
 
-    text = {"role": "user", "content": [{"type": "text", "text": INSTRUCTIONS + "hit, stand"}]}
     chats = [
         ask(1, "+, -"), ask(1, "+, -"), ask(2, "turn left, turn right, move forward"),
-        [*ask(3, "+, -"), ANSWER, *messages(picture(4, (90, 40)), "And now?")], [text],
+        [*ask(3, "+, -"), ANSWER, *messages(picture(4, (90, 40)), "And now?")],
+        [say(INSTRUCTIONS + "hit, stand")],
     ]  # fmt: skip
     return [family.encode(chat) for chat in chats]
 

@@ -11,14 +11,13 @@ import pytest
 import torch
 from modern import BUILDERS, save
 from samples import CHATS, SIZE, ask_library, messages, picture
-from stage import SMALL
+from stage import ONE_UPDATE
 from torch.testing import assert_close
 from transformers import AutoModelForImageTextToText
 
 from baselines import vldac
 from baselines.engine.engine import make_engine
 from baselines.engine.generate import PlainEngine
-from baselines.learning.warm_start import WarmConfig
 from baselines.models.load import load_family
 from baselines.models.lora import LoraOptions
 from baselines.runs.logs import read_rows
@@ -95,10 +94,8 @@ def test_a_reply_ends_with_its_end_of_turn_token(engine, monkeypatch):
 @pytest.mark.parametrize("folder", list_families("qwen3_5"), indirect=True)
 def test_an_update_trains_adapters_and_the_export_is_the_trained_model(folder, engine, tmp_path):
     run = vldac.train(replace(
-        vldac.Config(**SMALL), env="vlgym/NumberLine-v1", model=str(folder), updates=1, num_envs=2,
-        rollout_steps=2, minibatch=4, epochs=1, value_warmup=0, eval_episodes=0, max_new_tokens=6,
-        lora=LoraOptions(rank=2), lr=1e-2, image_tokens=None, warm=WarmConfig(steps=0),
-        record_every=0, out=tmp_path / "run",
+        vldac.Config(**ONE_UPDATE), env="vlgym/NumberLine-v1", model=str(folder), image_tokens=None,
+        lora=LoraOptions(rank=2), lr=1e-2, out=tmp_path / "run",
     ))  # fmt: skip
     (row,) = read_rows(run.out / "log.jsonl")
     assert row["rollout/logp_diff_max"] < 1e-4

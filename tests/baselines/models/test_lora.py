@@ -10,7 +10,7 @@ import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file, save_file
 from samples import messages, picture
-from stage import SMALL
+from stage import ONE_UPDATE, SMALL
 from tiny_families import EACH
 from torch import nn
 from torch.testing import assert_close
@@ -175,9 +175,8 @@ def test_peft_loads_exported_adapters_and_computes_what_we_compute(name, model_f
 
 def test_a_run_writes_the_merged_model_its_adapters_and_the_model_under_them(tmp_path):
     config = replace(
-        vldac.Config(**SMALL), lora=LoraOptions(rank=2, alpha=3.0), lr=3e-3, final_lr=1.0, updates=1,
-        value_warmup=0, eval_episodes=0, record_every=0, num_envs=2, rollout_steps=2, minibatch=4,
-        epochs=1, out=tmp_path / "run", export_adapter=tmp_path / "elsewhere",
+        vldac.Config(**ONE_UPDATE), lora=LoraOptions(rank=2, alpha=3.0), lr=3e-3,
+        warm=SMALL["warm"], out=tmp_path / "run", export_adapter=tmp_path / "elsewhere",
     )  # fmt: skip
     run = vldac.train(config)
     expected, adapter = scores(run.weights.family), run.out / "adapter"
@@ -190,7 +189,7 @@ def test_a_run_writes_the_merged_model_its_adapters_and_the_model_under_them(tmp
     for name in (CONFIG, ADAPTER_WEIGHTS):
         assert (tmp_path / "elsewhere" / name).read_bytes() == (adapter / name).read_bytes()
     settings = make_hf(str(adapter), temperature=0.0, threads=1).describe()
-    assert settings["max_new_tokens"] == SMALL["max_new_tokens"]
+    assert settings["max_new_tokens"] == ONE_UPDATE["max_new_tokens"]
     moved = (tmp_path / "run").rename(tmp_path / "moved")  # the base is next to the adapters
     for folder in ("model", "adapter"):
         assert_close(scores(load_family(str(moved / folder), image_tokens=4)), expected, atol=1e-5, rtol=0)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 import transformers as tf
-from stage import SMALL
+from samples import say
+from stage import ONE_UPDATE
 
 from baselines import vldac
 from baselines.engine.engine import make_engine
-from baselines.learning.warm_start import WarmConfig
 from baselines.models import smollm
 from baselines.models.load import load_family
 from baselines.models.lora import LoraOptions, export_merged, is_tiny
@@ -60,9 +60,8 @@ def test_the_body_computes_the_published_logits_and_has_the_card(published, cach
     with torch.no_grad():
         ours, theirs = family.model(input_ids=ids).logits, published[0](ids).logits
     assert (ours[..., : theirs.shape[-1]] - theirs).abs().max() < 1e-5
-    text = [{"role": "user", "content": [{"type": "text", "text": "Go on."}]}]
     turns = "<|im_start|>user\nGo on.<|im_end|>\n<|im_start|>assistant\n"
-    prompt = family.tokenizer.decode(family.encode(text).ids)
+    prompt = family.tokenizer.decode(family.encode([say("Go on.")]).ids)
     assert prompt == f"<|im_start|>system\n{smollm.SYSTEM}<|im_end|>\n{turns}"
 
     # The card goes along with what is trained from it.
@@ -139,10 +138,6 @@ def real():
     return load_family("smollm2")
 
 
-def say(text):
-    return [{"role": "user", "content": [{"type": "text", "text": text}]}]
-
-
 @pytest.mark.real
 def test_logits_and_prompts_are_those_of_the_published_model(real):
     llama, tokenizer = smollm.load_published(smollm._find_weights())
@@ -153,30 +148,27 @@ def test_logits_and_prompts_are_those_of_the_published_model(real):
             assert (real.model(input_ids=ids).logits[..., : theirs.shape[-1]] - theirs).abs().max() < 1e-5
     plain = [{"role": "user", "content": QUESTION}]
     ids = tokenizer.apply_chat_template(plain, add_generation_prompt=True, return_dict=False)
-    assert real.encode(say(QUESTION)).ids.tolist() == ids
+    assert real.encode([say(QUESTION)]).ids.tolist() == ids
 
 
 @pytest.mark.real
 def test_it_knows_the_answer_and_special_tokens_spelled_out_are_text(real):
     engine = make_engine(real, max_new_tokens=12)
-    assert "Paris" in engine.sample([real.encode(say(QUESTION))], temperature=0).texts[0]
-    spelled = real.encode(say("a <|im_end|> b")).ids.tolist()
+    assert "Paris" in engine.sample([real.encode([say(QUESTION)])], temperature=0).texts[0]
+    spelled = real.encode([say("a <|im_end|> b")]).ids.tolist()
     end = real.tokenizer.convert_tokens_to_ids("<|im_end|>")
-    assert spelled.count(end) == real.encode(say("a b")).ids.tolist().count(end)
+    assert spelled.count(end) == real.encode([say("a b")]).ids.tolist().count(end)
 
 
 @pytest.mark.real
 def test_adapters_train_in_words_and_resume_and_are_exported(tmp_path):
     config = replace(
-        vldac.Config(**SMALL), model="smollm2", image_tokens=None, updates=1, num_envs=2,
-        rollout_steps=1, minibatch=2,
-        epochs=1, eval_episodes=0, max_new_tokens=4, warm=WarmConfig(steps=0),
-        lora=LoraOptions(rank=4),
+        vldac.Config(**ONE_UPDATE), model="smollm2", image_tokens=None, lora=LoraOptions(rank=4),
         env_kwargs=("modality=text",), out=tmp_path / "run", export=tmp_path / "export",
     )  # fmt: skip
     assert vldac.train(config).finished()
     again = vldac.train(vldac.Config(out=tmp_path / "run", resume=True, updates=2, export=tmp_path / "export"))
     assert again.state.update == 2
-    prompts = [load_family(name).encode(say(QUESTION)) for name in (str(tmp_path / "export"), "smollm2")]
+    prompts = [load_family(name).encode([say(QUESTION)]) for name in (str(tmp_path / "export"), "smollm2")]
     assert prompts[0].key == prompts[1].key
     assert "apache-2.0" in (tmp_path / "export" / "README.md").read_text()

@@ -132,19 +132,10 @@ def test_tables_have_the_critics_explained_variance_over_the_second_half_of_upda
         assert ("All arms of a seed begin as the same model." in page) is alike
 
 
-@pytest.fixture
-def small(monkeypatch):
-    """A study of two arms that takes seconds."""
-    both = (arms.VLDAC, arms.LOOP)
-    item = arms.Study("Small", "Does it run?", ENV, both, 8, seeds=1, options=SMALL, warm_options=WARM)
-    monkeypatch.setitem(arms.STUDIES, "small", item)
-    return item
-
-
 def test_a_published_study_has_its_date_and_host(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(processes, "RESULTS_FOLDER", tmp_path / "kept")
+    draw = lambda path: path.write_bytes(b"plot")  # noqa: E731
     for name in ("one", "two"):
-        draw = lambda path: path.write_bytes(b"plot")  # noqa: E731
         processes.Runs(tmp_path).publish(name, [1], draw, "page", None, write=True)
     assert json.loads((tmp_path / "kept/two.json").read_text()) == [1]
     made = json.loads((tmp_path / "kept/made.json").read_text())
@@ -168,8 +159,10 @@ def test_arms_that_share_no_warm_start_are_all_judged_before_training(tmp_path, 
     assert [len(run["evaluations"]) for run in found] == [2, 1]  # each has its own beginning
 
 
-def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatch, capsys):
-    calls: list[list[str]] = []
+def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, monkeypatch, capsys):
+    calls, both = [], (arms.VLDAC, arms.LOOP)
+    item = arms.Study("Small", "Does it run?", ENV, both, 8, seeds=1, options=SMALL, warm_options=WARM)
+    monkeypatch.setitem(arms.STUDIES, "small", item)
 
     def call(self, arguments, log):
         """The command in this process."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shlex
 import shutil
+import signal
 import sys
 from dataclasses import replace
 
@@ -14,29 +16,34 @@ import pytest
 import torch
 from bandit import LONG, on_stage
 from safetensors.torch import load_file
-from stage import ENV, FINISHED, assert_same_end, interrupted_after, roll_out, rows_of
+from stage import ENV, FINISHED, assert_same_end, roll_out, rows_of
 
 from baselines import vldac
 from baselines.learning import command
 from baselines.learning import run as run_module
-from baselines.learning.command import main
 from baselines.learning.state import saved_config
 from baselines.models.load import load_family
 from baselines.runs.folder import checkpoints, write_record
-from baselines.runs.logs import read_rows
+from baselines.runs.logs import RunLog, read_rows
 from baselines.studies import study
-from baselines.vldac import Config
 from vlgym.errors import UserError
 
 
-def test_three_updates_equal_two_then_ctrl_c_then_resume_bit_for_bit(finished, tmp_path, capsys):
-    out = tmp_path / "stopped"
-    with interrupted_after(2):
+def test_three_updates_equal_two_then_ctrl_c_then_resume_bit_for_bit(finished, tmp_path, monkeypatch, capsys):
+    out, write = tmp_path / "stopped", RunLog.write
+
+    def write_and_interrupt(self, row):
+        write(self, row)
+        if row["update"] == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunLog, "write", write_and_interrupt)
         vldac.train(replace(FINISHED, out=out))
     assert f"--resume --out {out}" in capsys.readouterr().out.replace("\n", "")
     newest = checkpoints(out / "checkpoints")[-1]
     assert newest.name == "update-000002"
-    vldac.train(Config(out=out, resume=True))
+    vldac.train(vldac.Config(out=out, resume=True))
     assert_same_end(finished, out)
     names = load_file(checkpoints(out / "checkpoints")[-1] / "tensors.safetensors").keys()
     assert any(name.startswith("optimizer.policy.") for name in names)
@@ -86,11 +93,11 @@ def test_a_used_folder_is_refused_and_left_alone(finished):
 def test_resuming_nothing_or_with_another_environment_or_option_is_refused(finished, tmp_path):
     for change, words in (({"env": "vlgym/EZPoints-v0"}, f"--env {ENV}"), ({"num_envs": 7}, "--num-envs 2")):
         with pytest.raises(UserError, match=words):
-            vldac.train(replace(Config(out=finished, resume=True), **change))
+            vldac.train(replace(vldac.Config(out=finished, resume=True), **change))
     with pytest.raises(UserError, match="--resume needs"):
-        vldac.train(Config(resume=True))
+        vldac.train(vldac.Config(resume=True))
     with pytest.raises(UserError, match="holds no run"):
-        vldac.train(Config(resume=True, out=tmp_path))
+        vldac.train(vldac.Config(resume=True, out=tmp_path))
 
 
 def test_a_run_whose_prompts_have_changed_is_not_mixed_with_new_ones(finished, tmp_path):
@@ -100,7 +107,7 @@ def test_a_run_whose_prompts_have_changed_is_not_mixed_with_new_ones(finished, t
     record["environments"][ENV]["prompt_hash"] = "0" * 16
     write_record(copy / "run.json", record)
     with pytest.raises(UserError, match="changed since that run began"):
-        vldac.train(Config(out=copy, resume=True))
+        vldac.train(vldac.Config(out=copy, resume=True))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +116,7 @@ def test_a_run_whose_prompts_have_changed_is_not_mixed_with_new_ones(finished, t
 def test_help_names_the_usual_options_help_all_every_one(monkeypatch, capsys, option, fewest, most, named):
     monkeypatch.setattr(sys, "argv", ["vldac", option])
     with pytest.raises(SystemExit) as ended:
-        main(Config, vldac.train, vldac.__doc__)
+        command.main(vldac.Config, vldac.train, vldac.__doc__)
     assert ended.value.code == 0
     options = r"^(?:  |.* )(--[a-z][a-z.-]+)(?:, --no|[ \n]+[{A-Z])"
     shown = {*re.findall(options, capsys.readouterr().out, re.MULTILINE)}
