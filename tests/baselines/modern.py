@@ -27,7 +27,7 @@ def _tokenizer(*special: str, **named: str) -> tuple[Any, Callable[[str], int]]:
     return tokenizer, tokenizer.convert_tokens_to_ids
 
 
-def text_options(tokenizer: Any, **more: Any) -> dict[str, Any]:
+def text_part(tokenizer: Any, **more: Any) -> dict[str, Any]:
     ids = tokenizer.convert_tokens_to_ids
     return {
         "vocab_size": len(tokenizer), "hidden_size": 32, "intermediate_size": 64,
@@ -61,7 +61,7 @@ def _idefics3() -> Built:
         "<fake_token_around_image>", "<image>", "<end_of_utterance>", "<global-img>", *cells
     )  # fmt: skip
     config = tf.Idefics3Config(
-        text_config=text_options(tokenizer, model_type="llama"), scale_factor=2,
+        text_config=text_part(tokenizer, model_type="llama"), scale_factor=2,
         vision_config={"image_size": 32, "patch_size": 8, **VISION},
         image_token_id=ids("<image>"), pad_token_id=ids(PAD),
     )  # fmt: skip
@@ -77,7 +77,7 @@ def _internvl() -> Built:
     }  # fmt: skip
     tokenizer, ids = _tokenizer(*named.values(), **named)
     config = tf.InternVLConfig(
-        text_config=text_options(tokenizer, model_type="qwen2"), image_token_id=ids("<IMG_CONTEXT>"), image_seq_length=4,
+        text_config=text_part(tokenizer, model_type="qwen2"), image_token_id=ids("<IMG_CONTEXT>"), image_seq_length=4,
         vision_config={"image_size": [32, 32], "patch_size": [8, 8], **VISION},
     )  # fmt: skip
     size = {"height": 32, "width": 32}
@@ -91,7 +91,7 @@ def _glm4v() -> Built:
     videos = ("<|begin_of_video|>", "<|end_of_video|>")
     tokenizer, ids = _tokenizer("<|image|>", "<|video|>", begin, end, *videos)
     config = tf.Glm4vConfig(
-        text_config=text_options(tokenizer, rope_parameters=ROPE | {"mrope_section": [1, 1, 2]}),
+        text_config=text_part(tokenizer, rope_parameters=ROPE | {"mrope_section": [1, 1, 2]}),
         vision_config={**LAYERS, "patch_size": 8, "image_size": 64, "spatial_merge_size": 2},
         image_token_id=ids("<|image|>"), video_token_id=ids("<|video|>"), image_start_token_id=ids(begin),
         image_end_token_id=ids(end), video_start_token_id=ids("<|begin_of_video|>"),
@@ -107,7 +107,7 @@ def _llava_onevision() -> Built:
     grids = [[32, 32], [32, 64], [64, 32], [64, 64]]
     vision = {"model_type": "siglip_vision_model", "image_size": 32, "patch_size": 8, "vision_use_head": False}
     config = tf.LlavaOnevisionConfig(
-        text_config=text_options(tokenizer, model_type="qwen2"), vision_config=vision | VISION, image_grid_pinpoints=grids,
+        text_config=text_part(tokenizer, model_type="qwen2"), vision_config=vision | VISION, image_grid_pinpoints=grids,
         image_token_index=ids("<image>"), video_token_index=ids("<video>"),
     )  # fmt: skip
     images = tf.LlavaOnevisionImageProcessorPil(size={"height": 32, "width": 32}, image_grid_pinpoints=grids)
@@ -120,7 +120,7 @@ def _qwen3_5() -> Built:
     tokenizer, ids = _tokenizer()
     linear = {f"linear_{name}_head_dim": 8 for name in ("key", "value")}
     config = tf.Qwen3_5Config(
-        text_config=text_options(
+        text_config=text_part(
             tokenizer, rope_parameters=ROPE | {"mrope_section": [2, 1, 1], "mrope_interleaved": True}, **linear,
             layer_types=["linear_attention", "full_attention"], linear_num_key_heads=2, linear_num_value_heads=4,
         ),
@@ -137,7 +137,7 @@ def _gemma3() -> Built:
     named = {"boi_token": "<start_of_image>", "eoi_token": "<end_of_image>", "image_token": "<image_soft_token>"}
     tokenizer, ids = _tokenizer(*named.values(), **named)
     config = tf.Gemma3Config(
-        text_config=text_options(
+        text_config=text_part(
             tokenizer, bos_token_id=ids("<|im_start|>"), sliding_window=16,
             layer_types=["sliding_attention", "full_attention"],
         ),
@@ -157,7 +157,7 @@ def _gemma4() -> Built:
     }  # fmt: skip
     tokenizer, ids = _tokenizer(*named.values(), "<|video|>", **named)
     config = tf.Gemma4Config(
-        text_config=text_options(
+        text_config=text_part(
             tokenizer, bos_token_id=ids("<|im_start|>"), sliding_window=16, global_head_dim=8,
             layer_types=["sliding_attention", "full_attention"], vocab_size_per_layer_input=len(tokenizer),
             hidden_size_per_layer_input=8, final_logit_softcapping=30.0,

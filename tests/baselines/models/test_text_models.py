@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 import transformers as tf
-from modern import build_random, text_options
+from modern import build_random, text_part
 from samples import messages, picture, say
 from stage import ONE_UPDATE, SMALL
 from torch.testing import assert_close
@@ -39,7 +39,7 @@ CHATS = [
 def folder(tmp_path_factory) -> Path:
     tokenizer, to = build_tokenizer(), tmp_path_factory.mktemp("qwen3")
     tokenizer.chat_template = LAYOUT
-    build_random(tf.AutoModelForCausalLM, tf.Qwen3Config(**text_options(tokenizer))).save_pretrained(to)
+    build_random(tf.AutoModelForCausalLM, tf.Qwen3Config(**text_part(tokenizer))).save_pretrained(to)
     tokenizer.save_pretrained(to)
     return to
 
