@@ -30,13 +30,13 @@ SMALL: dict[str, Any] = {
 
 ONE_UPDATE: dict[str, Any] = {
     **SMALL, "updates": 1, "num_envs": 2, "rollout_steps": 2, "minibatch": 4, "epochs": 1,
-    "eval_episodes": 0, "max_new_tokens": 6, "record_every": 0, "value_warmup": 0,
+    "eval_episodes": 0, "max_new_tokens": 9, "record_every": 0, "value_warmup": 0,
     "warm": WarmConfig(steps=0),
 }  # fmt: skip
 """Options of VL-DAC for a run of one update."""
 
 FINISHED = replace(
-    vldac.Config(**SMALL), num_envs=2, rollout_steps=2, minibatch=2, epochs=1, max_new_tokens=6,
+    vldac.Config(**SMALL), num_envs=2, rollout_steps=2, minibatch=2, epochs=1, max_new_tokens=9,
     eval_episodes=1, value_warmup=1, final_lr=1.0, record_every=1, env_kwargs=("max_turns=3",),
 )  # fmt: skip
 """Configuration of the fixture `finished`: episodes of three turns in rollouts of two steps."""

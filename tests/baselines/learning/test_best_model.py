@@ -58,7 +58,7 @@ def test_the_model_with_the_best_validation_is_kept_and_plays_the_test_split_onc
     assert torch.equal(played[-1][1], played[4][1])  # what played the test split last is what was validated third
     assert not torch.equal(played[-1][1], played[-2][1])
     best = load_file(run.out / "best" / "model.safetensors")
-    assert torch.equal(best["model.embed_tokens.weight"], played[4][1])
+    assert torch.equal(best["lm_head.weight"], played[4][1])
     ours = json.loads((run.out / "evaluation.json").read_text())
     assert [(e["update"], e["split"]) for e in ours] == [
         (0, "test"), (0, "val"), (1, "val"), (2, "val"), (3, "val"), (4, "val"), (4, "test"),

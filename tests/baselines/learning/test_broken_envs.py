@@ -87,7 +87,7 @@ def test_a_run_notes_failures_of_its_warm_start_and_of_held_out_episodes(tmp_pat
 
 
 def test_the_failures_that_end_a_run_are_written_down(tmp_path, monkeypatch):
-    monkeypatch.setattr(Bandit, "act", lambda self, action: 1 / 0)
+    monkeypatch.setattr(Bandit, "step", lambda self, reply: 1 / 0)
     out, error = tmp_path / "run", "ZeroDivisionError: division by zero"
     with pytest.raises(FailedError, match=f"failed 3 times in a row, last with {error}"):
         vldac.train(vldac.Config(**SETTINGS, out=out))

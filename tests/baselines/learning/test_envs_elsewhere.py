@@ -20,7 +20,7 @@ from vlgym.errors import UserError
 
 BRIEF = {
     **SMALL, "updates": 2, "num_envs": 2, "rollout_steps": 2, "minibatch": 4, "save_every": 2, "record_every": 1,
-    "epochs": 1, "max_new_tokens": 6, "eval_episodes": 0, "env_kwargs": ("max_turns=4",),
+    "epochs": 1, "max_new_tokens": 9, "eval_episodes": 0, "env_kwargs": ("max_turns=4",),
     "warm": WarmConfig(steps=2, samples=16, batch=4, check_every=2, val_episodes=2),
 }  # fmt: skip
 

@@ -47,7 +47,7 @@ def test_a_recorded_episode_spans_updates_and_holds_every_turn(finished):
     header = json.loads((recordings(finished / "episodes")[0] / "run.json").read_text())
     run = json.loads((finished / "run.json").read_text())
     assert header["environments"] == run["environments"]
-    assert (header["split"], header["policy"]["max_new_tokens"]) == ("train", 6)
+    assert (header["split"], header["policy"]["max_new_tokens"]) == ("train", 9)
 
 
 def test_recording_changes_no_number_of_training(finished, tmp_path):

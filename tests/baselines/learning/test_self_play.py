@@ -190,15 +190,16 @@ def test_the_pool_keeps_its_first_and_its_newest_members_and_files_of_checkpoint
 
 
 def test_a_game_that_fails_is_noted_and_left_and_three_in_a_row_end_the_run(tmp_path, monkeypatch):
-    make_moves = Nim.make_moves
+    make_moves, stopped = Nim.make_moves, []
 
-    def stop_some(self, moves):
-        if self.pile == 3 and self.cards[0] == 0:
+    def stop_once(self, moves):
+        if self.pile == 3 and not stopped:
+            stopped.append(self)
             raise RuntimeError("the engine stopped")
         return make_moves(self, moves)
 
     games = make(tmp_path, past=0, fixed=0).games
-    monkeypatch.setattr(Nim, "make_moves", stop_some)
+    monkeypatch.setattr(Nim, "make_moves", stop_once)
     played = games.play(1, 40)
     assert games.envs.failures[0]["error"] == "RuntimeError: the engine stopped"
     numbers = {trajectory[0].episode for trajectory in played}

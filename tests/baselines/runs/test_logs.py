@@ -12,14 +12,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from bandit import ENDS, SETTINGS
 from matplotlib.figure import Figure
-from stage import SMALL
 
 from baselines import vldac
 from baselines.learning.collect import Environments
 from baselines.learning.evaluation import _mean, find_blind
 from baselines.learning.run import Run
-from baselines.learning.warm_start import WarmConfig
 from baselines.runs import logs
 from baselines.runs.logs import RunLog, draw_success, note_failures, read_rows, summary
 from vlgym.errors import UserError
@@ -77,12 +76,6 @@ def test_rows_and_failures_are_on_the_disk_before_the_checkpoint_that_relies_on_
     assert json.loads((tmp_path / "failures.jsonl").read_text())["update"] == 1
 
 
-TRACKED = replace(
-    vldac.Config(**SMALL), updates=3, num_envs=2, minibatch=6, record_every=2, eval_episodes=0,
-    env_kwargs=("max_turns=2",), warm=WarmConfig(steps=0),
-)  # fmt: skip
-
-
 class FakeService:
     """A stand-in for wandb and trackio, which keeps what it is told."""
 
@@ -104,13 +97,14 @@ class FakeService:
 
 
 def test_a_tracker_gets_every_number_of_the_log_and_a_picture_with_its_reply(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_runs: None
 ) -> None:
     service, other = FakeService("wandb"), FakeService("trackio")
     for each in (service, other):
         monkeypatch.setitem(sys.modules, each.__name__, each)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: True)
-    vldac.train(replace(TRACKED, tracker="wandb", updates=2, out=tmp_path / "run"))
+    options = {**SETTINGS, "env": ENDS, "num_envs": 2, "rollout_steps": 3, "updates": 2, "record_every": 2}
+    vldac.train(vldac.Config(**options, tracker="wandb", out=tmp_path / "run"))
     again = vldac.Config(resume=True, updates=3, out=tmp_path / "run")
     with pytest.raises(UserError, match=r"a service that gets .*command line \(--tracker wandb\)"):
         vldac.train(again)
@@ -134,17 +128,16 @@ def test_a_tracker_gets_every_number_of_the_log_and_a_picture_with_its_reply(
     assert not (tmp_path / "run" / "tensorboard").exists()
 
 
-def test_tensorboard_has_the_picture_with_its_reply_and_none_writes_nothing(tmp_path: Path) -> None:
+def test_tensorboard_has_the_picture_with_its_reply_and_none_writes_nothing(finished: Path, tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    vldac.train(replace(TRACKED, out=tmp_path / "run"))
-    events = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
-    assert [each.step for each in events.Images("sample")] == [1, 3]
+    events = EventAccumulator(str(finished / "tensorboard")).Reload()
+    recorded = sorted((finished / "episodes").glob("update-*"))
+    assert [each.step for each in events.Images("sample")] == [int(path.name[-6:]) for path in recorded] != []
     assert [each.step for each in events.Scalars("rollout/reward")] == [1, 2, 3]
     assert events.Tags()["tensors"] == ["sample/text_summary"]
-    (out := tmp_path / "none").mkdir()
-    RunLog(out, name="vldac", total=1, done=0, tracker="none").close()
-    assert [path.name for path in out.iterdir()] == ["log.jsonl"]
+    RunLog(tmp_path, name="vldac", total=1, done=0, tracker="none").close()
+    assert [path.name for path in tmp_path.iterdir()] == ["log.jsonl"]
 
 
 def test_a_tracker_without_its_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -229,7 +229,7 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(finished
 ROOT = Path(__file__).parents[3]
 OPTIONS = """
     --env vlgym/NumberLine-v0 --env-kwargs max_turns=3 --updates 3 --num-envs 2 --rollout-steps 2
-    --minibatch 2 --epochs 1 --value-warmup 1 --final-lr 1.0 --image-tokens 4 --max-new-tokens 6
+    --minibatch 2 --epochs 1 --value-warmup 1 --final-lr 1.0 --image-tokens 4 --max-new-tokens 9
     --eval-episodes 1 --no-eval-controls --save-every 1 --record-every 1 --threads 1
     --warm.steps 1 --warm.samples 16 --warm.batch 8 --warm.val-episodes 1
 """  # of FINISHED

@@ -27,7 +27,7 @@ from vlgym.registry import get_registry
 SMALL = (
     "--num-envs", "4", "--rollout-steps", "2", "--minibatch", "8", "--eval-episodes", "2",
     "--no-eval-controls", "--image-tokens", "4", "--save-every", "1", "--record-every", "0",
-    "--max-new-tokens", "6", "--epochs", "1",
+    "--max-new-tokens", "9", "--epochs", "1",
 )  # fmt: skip
 WARM = (
     "--warm.steps", "2", "--warm.samples", "32", "--warm.batch", "8", "--warm.check-every", "50",
