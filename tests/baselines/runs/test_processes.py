@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 import torch
-from bandit import LONG, SETTINGS, on_stage
+from bandit import CUT, LONG, SETTINGS, on_stage
 from safetensors.torch import load_file, save_file
 from stage import SMALL, assert_same_end, rewind, roll_out
 
@@ -114,7 +114,7 @@ def run_in_all(out, resume: bool) -> None:
     torch.set_num_threads(1)
     warm = WarmConfig(steps=1, samples=16, batch=2, val_episodes=1)
     options = {
-        **SETTINGS, "env": LONG, "num_envs": 2, "rollout_steps": 3, "minibatch": 4, "epochs": 1,
+        **SETTINGS, "env": CUT, "num_envs": 2, "rollout_steps": 3, "minibatch": 4, "epochs": 1,
         "eval_episodes": 1, "eval_controls": False, "value_warmup": 0, "updates": 2,
         "final_lr": 1.0, "save_every": 1, "warm": warm,
     }  # fmt: skip
