@@ -1,10 +1,8 @@
-"""Estimators on a chain that is enumerated, measures, and planted errors in the bench's table."""
+"""Estimators on a chain that is enumerated, and measures on numbers whose truth is known."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,6 @@ from torch import Tensor
 
 from baselines.credit.episodes import EpisodeBatch, Truth
 from baselines.credit.estimators import ESTIMATORS, load_estimator, step_advantages
-from baselines.credit.lines import draw_starts, noisy, play_lines
 from baselines.credit.measures import correlate, decompose, measure, moments
 from vlgym.errors import UserError
 
@@ -72,7 +69,7 @@ def compare(estimate: Tensor, episodes: EpisodeBatch, share: Tensor, truth: Tens
 
 
 @pytest.mark.parametrize("name", CHAIN)
-def test_on_the_chain_every_estimator_has_its_exact_expectation(name: str) -> None:
+def test_on_the_chain_every_estimator_has_its_exact_expectation(name):
     episodes, share, truth = enumerate_chain(gamma=1.0)
     estimate = {
         "true": lambda e: truth, "GAE, true V": lambda e: step_advantages(e, e.values, lam=1.0),
@@ -80,7 +77,7 @@ def test_on_the_chain_every_estimator_has_its_exact_expectation(name: str) -> No
     assert compare(estimate, episodes, share, truth) == pytest.approx(CHAIN[name], abs=6e-4)
 
 
-def test_with_a_discount_whole_returns_weigh_later_turns_less_and_turn_baselines_do_not() -> None:
+def test_with_a_discount_whole_returns_weigh_later_turns_less_and_turn_baselines_do_not():
     episodes, share, truth = enumerate_chain(gamma=0.9)
     names = ("RLOO, LOOP", "turn baseline")
     whole, turns = (compare(ESTIMATORS[name](episodes), episodes, share, truth) for name in names)
@@ -89,26 +86,7 @@ def test_with_a_discount_whole_returns_weigh_later_turns_less_and_turn_baselines
     assert turns[-1] == pytest.approx(1)
 
 
-PLANTED: dict[str, Callable[[EpisodeBatch], Tensor]] = {
-    "sign": lambda e: -ESTIMATORS["GAE, true V"](e),
-    "off by one turn": lambda e: torch.roll(ESTIMATORS["GAE, true V"](e), 1, dims=2),
-    "discount twice": lambda e: ESTIMATORS["GAE, true V"](e) * e.gamma ** torch.arange(e.mask.shape[2]),
-}
-
-
-@pytest.mark.parametrize("error", PLANTED)
-def test_a_planted_error_is_seen_in_the_table(error: str) -> None:
-    played = play_lines(draw_starts(2, 0, 256), noisy(0.5), size=4, seed=0, gamma=0.9)
-    right, wrong = (
-        measure(estimate(played.episodes), played.truth, played.episodes)
-        for estimate in (ESTIMATORS["GAE, true V"], PLANTED[error])
-    )
-    gap = 3 * (right["correlation_sd"] + wrong["correlation_sd"])
-    assert wrong["correlation"] < right["correlation"] - gap
-    assert wrong["bias"] > 2 * right["bias"]
-
-
-def test_a_place_without_an_estimator_of_ones_own_is_refused(tmp_path: Path) -> None:
+def test_a_place_without_an_estimator_of_ones_own_is_refused(tmp_path):
     file = tmp_path / "my.py"
     file.write_text("def Mine(episodes):\n    return episodes.rewards * 2\n")
     for wrong in (f"{file}:Other", f"{tmp_path / 'none.py'}:Mine", "my:Mine", "Mine"):
@@ -131,7 +109,7 @@ def simulate(branches: int, rng: Any, shared: bool = False) -> tuple[np.ndarray,
 
 
 @pytest.mark.parametrize(("branches", "raw"), [(4, 0.287), (16, 0.401), (64, 0.443)])
-def test_a_correlation_is_corrected_for_the_noise_of_the_truth(branches: int, raw: float) -> None:
+def test_a_correlation_is_corrected_for_the_noise_of_the_truth(branches, raw: float):
     x, a, b = simulate(branches, np.random.default_rng(branches))
     assert np.corrcoef(x, (a + b) / 2)[0, 1] == pytest.approx(raw, abs=0.015)
     corrected = correlate(moments(x, a, b).sum(1))
@@ -150,7 +128,7 @@ def lay(x: np.ndarray, a: np.ndarray, b: np.ndarray, error: float) -> tuple[Any,
     return torch.from_numpy(x).view(shape), Truth(halves, torch.full((2, *shape), error)), episodes
 
 
-def test_bias_and_variance_are_those_that_were_put_in_whatever_the_noise_of_the_truth() -> None:
+def test_bias_and_variance_are_those_that_were_put_in_whatever_the_noise_of_the_truth():
     rng = np.random.default_rng(0)
     alike, group = rng.integers(20, size=TURNS), np.arange(TURNS) % 100
     truth = rng.normal(size=20)[alike]
@@ -163,7 +141,7 @@ def test_bias_and_variance_are_those_that_were_put_in_whatever_the_noise_of_the_
     assert np.isnan(decompose(x, a, b, group, np.arange(TURNS))[0])
 
 
-def test_ties_count_half_zeros_are_counted_and_signs_that_nobody_knows_are_left_out() -> None:
+def test_ties_count_half_zeros_are_counted_and_signs_that_nobody_knows_are_left_out():
     rng = np.random.default_rng(0)
     truth = np.where(rng.random(1000) < 0.5, 1.0, -1.0)
     truth[:200] = 0.01
@@ -175,7 +153,7 @@ def test_ties_count_half_zeros_are_counted_and_signs_that_nobody_knows_are_left_
     assert (found["zero"], found["sure"], found["turns"]) == (0.4, 0.8, 1000)
 
 
-def test_turns_of_one_group_are_one_observation() -> None:
+def test_turns_of_one_group_are_one_observation():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(2, 100))
     x, truth = values.sum(0), values[0]

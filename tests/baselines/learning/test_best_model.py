@@ -65,7 +65,7 @@ def test_the_model_with_the_best_validation_is_kept_and_plays_the_test_split_onc
     ]  # fmt: skip
 
 
-def test_a_scorer_that_drops_the_pictures_is_blind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scorer_that_drops_the_pictures_is_blind(monkeypatch):
     monkeypatch.setattr(evaluation, "GAP_EPISODES", 6)
     family = load_family("tiny")
     engine = make_engine(family, max_new_tokens=8, parsers=())

@@ -91,7 +91,7 @@ def recorder(tmp_path: Path) -> EpisodeRecorder:
     return EpisodeRecorder(tmp_path / EPISODES_FOLDER, {"format": 4}, every=1, keep=9)
 
 
-def test_a_turn_gets_the_notes_of_its_own_row_of_the_batch(recorder: EpisodeRecorder) -> None:
+def test_a_turn_gets_the_notes_of_its_own_row_of_the_batch(recorder):
     """Two turns of a rollout of four rows; of the third one the learner knows nothing."""
     tokenizer = SimpleNamespace(decode=lambda ids, **_: f"<{ids[0]}>")
     samples = [
@@ -111,7 +111,7 @@ def test_a_turn_gets_the_notes_of_its_own_row_of_the_batch(recorder: EpisodeReco
     assert second.learner == LearnerNotes(2.0, None, ("<1>", "<9>"), (-0.5, -0.25))
 
 
-def test_going_on_deletes_recordings_of_a_lost_future(recorder: EpisodeRecorder) -> None:
+def test_going_on_deletes_recordings_of_a_lost_future(recorder):
     for name in ("update-000002", "update-000003", "update-000009", ".update-000003.part", ".update-000001.gone"):
         TrajectoryWriter(recorder.folder / name, {"format": 4}).write([turn(0, number)[1] for number in range(LENGTH)])
     recorder.forget_later(2)

@@ -143,7 +143,7 @@ def flip(path: Path, place: int, bit: int) -> None:
     path.write_bytes(data)
 
 
-def test_a_flipped_bit_in_any_file_of_a_checkpoint_is_refused_by_name(folder: Path) -> None:
+def test_a_flipped_bit_in_any_file_of_a_checkpoint_is_refused_by_name(folder):
     newest = checkpoints(folder)[-1]
     names = sorted(files_of([newest]))
     assert names == ["checksums.json", "state.json", "tensors.safetensors"]
@@ -168,7 +168,7 @@ def log_of(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_flipped_bit_in_a_log_is_refused_and_loses_no_row(tmp_path: Path) -> None:
+def test_a_flipped_bit_in_a_log_is_refused_and_loses_no_row(tmp_path):
     path = log_of(tmp_path)
     whole = path.read_bytes()
     assert [row["update"] for row in read_rows(path)] == [1, 2, 3, 4]
@@ -183,7 +183,7 @@ def test_a_flipped_bit_in_a_log_is_refused_and_loses_no_row(tmp_path: Path) -> N
         path.write_bytes(whole)
 
 
-def test_the_cut_last_line_of_a_log_is_left_out_wherever_it_is_cut(tmp_path: Path) -> None:
+def test_the_cut_last_line_of_a_log_is_left_out_wherever_it_is_cut(tmp_path):
     path = log_of(tmp_path)
     whole = path.read_bytes()
     start = whole.rindex(b"\n", 0, -1) + 1
@@ -196,7 +196,7 @@ def test_the_cut_last_line_of_a_log_is_left_out_wherever_it_is_cut(tmp_path: Pat
     assert read_rows(path) == []
 
 
-def test_a_flipped_bit_in_a_record_is_refused(tmp_path: Path) -> None:
+def test_a_flipped_bit_in_a_record_is_refused(tmp_path):
     path, data = tmp_path / "run.json", {"config": {}, "environments": {"ü": 1}, "format": 4, "n": 1.25}
     write_record(path, data)
     assert read_checkpoint_record(path) == data

@@ -7,9 +7,9 @@ import math
 import sys
 import warnings
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from bandit import ENDS, SETTINGS
@@ -27,19 +27,19 @@ from vlgym.registry.registry_file import read_registry
 ROW = {"update": 1, "episode/success": math.nan, "rollout/invalid_rate": 0.25, "loss/kl": 0.01}
 
 
-def test_the_summary_leaves_out_what_an_update_has_no_number_of() -> None:
+def test_the_summary_leaves_out_what_an_update_has_no_number_of():
     assert summary(ROW) == "invalid 0.25  kl 0.010"
     assert summary({**ROW, "episode/success": 0.5}) == "success 0.50  invalid 0.25  kl 0.010"
 
 
-def test_bounds_of_several_environments_have_the_standard_error_of_their_mean() -> None:
+def test_bounds_of_several_environments_have_the_standard_error_of_their_mean():
     first, second = {"success": 0.2, "return": 1.0, "se": 0.3}, {"success": 0.4, "return": 2.0, "se": 0.4}
     bounds = [first, second]
     assert _mean(bounds) == pytest.approx({"success": 0.3, "return": 1.5, "se": 0.25})
     assert _mean([*bounds, None]) is None
 
 
-def test_a_number_that_is_none_is_null_in_the_log(tmp_path: Path) -> None:
+def test_a_number_that_is_none_is_null_in_the_log(tmp_path):
     log = RunLog(tmp_path, name="vldac", total=2, done=0)
     log.write({"update": 1, "env_steps": 4, "a": math.nan, "b": math.inf, "c": 0.5})
     log.close()
@@ -50,7 +50,7 @@ def test_a_number_that_is_none_is_null_in_the_log(tmp_path: Path) -> None:
     assert row == {"update": 1, "env_steps": 4, "a": None, "b": None, "c": 0.5}
 
 
-def test_a_critic_that_explains_nothing_is_told_of_once(tmp_path: Path, capsys: Any) -> None:
+def test_a_critic_that_explains_nothing_is_told_of_once(tmp_path, capsys):
     log = RunLog(tmp_path, name="vldac", total=40, done=0)
     history = [0.01] * 9 + [0.3] + [-0.2, math.nan] * 9 + [0.0, 0.0, 0.0]
     for update, explained in enumerate(history, 1):
@@ -61,9 +61,7 @@ def test_a_critic_that_explains_nothing_is_told_of_once(tmp_path: Path, capsys: 
     assert capsys.readouterr().out.count("explained less than 2%") == 1
 
 
-def test_rows_and_failures_are_on_the_disk_before_the_checkpoint_that_relies_on_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_and_failures_are_on_the_disk_before_the_checkpoint_that_relies_on_them(tmp_path, monkeypatch):
     done: list[Any] = []
     monkeypatch.setattr(logs, "sync", lambda path: done.append(path.name))
     log = RunLog(tmp_path, name="vldac", total=3, done=0)
@@ -76,32 +74,12 @@ def test_rows_and_failures_are_on_the_disk_before_the_checkpoint_that_relies_on_
     assert json.loads((tmp_path / "failures.jsonl").read_text())["update"] == 1
 
 
-class FakeService:
-    """A stand-in for wandb and trackio, which keeps what it is told."""
-
-    def __init__(self, name: str) -> None:
-        self.__name__, self.told, self.begun, self.finished = name, [], [], 0
-
-    def Image(self, picture: Any, caption: str) -> tuple[Any, str]:
-        return picture, caption
-
-    def init(self, **options: Any) -> FakeService:
-        self.begun.append(options)
-        return self
-
-    def log(self, row: dict[str, Any], step: int) -> None:
-        self.told.append((step, row))
-
-    def finish(self) -> None:
-        self.finished += 1
-
-
-def test_a_tracker_gets_every_number_of_the_log_and_a_picture_with_its_reply(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_runs: None
-) -> None:
-    service, other = FakeService("wandb"), FakeService("trackio")
-    for each in (service, other):
-        monkeypatch.setitem(sys.modules, each.__name__, each)
+def test_a_tracker_gets_every_number_of_the_log_and_a_picture_with_its_reply(tmp_path, monkeypatch, small_runs):
+    service, other = MagicMock(), MagicMock()
+    for name, each in (("wandb", service), ("trackio", other)):
+        each.Image = lambda picture, caption: (picture, caption)
+        each.init.return_value = each
+        monkeypatch.setitem(sys.modules, name, each)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: True)
     options = {**SETTINGS, "env": ENDS, "num_envs": 2, "rollout_steps": 3, "updates": 2, "record_every": 2}
     vldac.train(vldac.Config(**options, tracker="wandb", out=tmp_path / "run"))
@@ -110,16 +88,17 @@ def test_a_tracker_gets_every_number_of_the_log_and_a_picture_with_its_reply(
         vldac.train(again)
     vldac.train(replace(again, tracker="wandb"))
     logs.open_tracker("trackio", tmp_path / "run", 3)
-    first, again, third = service.begun + other.begun
-    assert (first["project"], first["resume"], service.finished) == ("vlgym", "allow", 2)
+    first, again, third = (call.kwargs for call in service.init.call_args_list + other.init.call_args_list)
+    assert (first["project"], first["resume"], service.finish.call_count) == ("vlgym", "allow", 2)
     assert first["name"] == again["name"] == third["name"]
     assert first["name"].startswith("run-")
     assert ("id" in first, "id" in third) == (True, False)
-    numbers = {step: row for step, row in service.told if "sample" not in row}
+    told = [(call.kwargs["step"], call.args[0]) for call in service.log.call_args_list]
+    numbers = {step: row for step, row in told if "sample" not in row}
     for row in read_rows(tmp_path / "run" / "log.jsonl"):
         known = {k: v for k, v in row.items() if v is not None and k != "update"}
         assert numbers[row["update"]] == known
-    shown = [(step, *row["sample"]) for step, row in service.told if "sample" in row]
+    shown = [(step, *row["sample"]) for step, row in told if "sample" in row]
     recorded = list((tmp_path / "run" / "episodes").glob("update-*"))
     assert len(shown) == len(recorded) == 2  # of the updates 1 and 3
     for _, picture, reply in shown:
@@ -128,7 +107,7 @@ def test_a_tracker_gets_every_number_of_the_log_and_a_picture_with_its_reply(
     assert not (tmp_path / "run" / "tensorboard").exists()
 
 
-def test_tensorboard_has_the_picture_with_its_reply_and_none_writes_nothing(finished: Path, tmp_path: Path) -> None:
+def test_tensorboard_has_the_picture_with_its_reply_and_none_writes_nothing(finished, tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     events = EventAccumulator(str(finished / "tensorboard")).Reload()
@@ -140,7 +119,7 @@ def test_tensorboard_has_the_picture_with_its_reply_and_none_writes_nothing(fini
     assert [path.name for path in tmp_path.iterdir()] == ["log.jsonl"]
 
 
-def test_a_tracker_without_its_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tracker_without_its_package_is_one_line(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     for name in ("wandb", "trackio"):
         words = rf"^--tracker {name}: the package {name} .* pip install {name}$"
