@@ -1,8 +1,7 @@
-"""A two-armed bandit, a model small enough to learn it in a second, and learners on a stage that
-play it.
+"""A two-armed bandit, a model small enough to learn it in a second, and learners that play it.
 
-The model can say six words and the end of its turn, nothing else. So an untrained one plays at
-random, its replies differ in length, and some name no arm.
+The model can say six words and the end of its turn. So an untrained one plays at random, its replies
+differ in length, and some name no arm.
 """
 
 from __future__ import annotations
@@ -26,11 +25,10 @@ from baselines.learning.run import Update
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.qwen import TinyQwen2VL
 from baselines.models.tiny import TinyConfig, build_tiny
-from vlgym import make as make_env
+from baselines.runs.distributed import ALONE, World
 from vlgym.env import VLEnv
 from vlgym.env.prompts import PromptTemplate
 from vlgym.env.spec import EnvSpec
-from vlgym.play.rollout import Runner
 from vlgym.types import Outcome, Parsed
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -65,8 +63,7 @@ def right_arm(number: int) -> str:
 
 
 class Bandit(VLEnv):
-    """Two arms: `+` pays 1 where the number shown is even, `-` where it is odd. The number counts
-    on with the turns.
+    """Two arms: `+` pays 1 where the number, which counts turns, is even, `-` where it is odd.
 
     Args:
         plain: `+` pays always.
@@ -183,14 +180,12 @@ SETTINGS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def on_stage(module: Any, **changes: Any) -> Any:
+def on_stage(module: Any, world: World = ALONE, **changes: Any) -> Any:
     """The learner of a module with `SETTINGS`, changed."""
     config = replace(module.Config(**SETTINGS), **changes).resolve()
     engine = small_engine(max_new_tokens=config.max_new_tokens)
-    stage = Stage(config, keep_reference=module is archer or config.kl_coef > 0, engine=engine)
-    stage.policy.generator.manual_seed(1)
-    stage.order.manual_seed(2)
-    return learner_of(module)(stage)
+    reference = module is archer or config.kl_coef > 0
+    return learner_of(module)(Stage(config, engine, world, keep_reference=reference))
 
 
 def perturb(learner: Any, size: float = 0.02, seed: int = 5) -> None:
@@ -207,17 +202,6 @@ def make_update(learner: Any, number: int = 1) -> tuple[Any, dict[str, float]]:
     learner.train([update])
     assert update.result is not None
     return update.result
-
-
-@torch.no_grad()
-def win_rate(engine: Engine) -> float:
-    """Mean probability that a reply begins with the right arm."""
-    turns = {turn.env.unwrapped.number: turn for turn in Runner([make_env(ONE) for _ in range(30)]).turns()}
-    assert len(turns) == 6
-    prompts = [engine.family.encode(turn.messages) for turn in turns.values()]
-    chances = engine.logits(engine.last_hidden(prompts)).softmax(-1)
-    arms = [engine.family.encode_text(right_arm(number))[0] for number in turns]
-    return float(chances[torch.arange(len(arms)), arms].mean())
 
 
 class Steps:

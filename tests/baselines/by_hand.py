@@ -1,8 +1,6 @@
-"""The learners' equations written a second time in the plainest way: a loop over environments,
-steps and tokens.
+"""The learners' equations a second time: a loop over environments, steps and tokens.
 
-Nothing here reads `baselines.learning`; only log-probabilities and states come from an engine, one
-row at a time.
+Nothing here reads `baselines.learning`; log-probabilities and states come from an engine, row by row.
 """
 
 from __future__ import annotations
@@ -24,12 +22,7 @@ def arm_of(learner: Any, sample: Any) -> str | None:
 
 
 def watch_rollout(learner: Any) -> SimpleNamespace:
-    """Note the records of a learner's next rollout, and the state of what came after each of its
-    steps.
-
-    The attributes are there when it was played: `rows` [T][N]; `after` [T][N], None where an
-    episode terminated.
-    """
+    """Note a learner's next rollout: records `rows` [T][N]; the states `after` them [T][N], or None."""
     seen, play = SimpleNamespace(), learner.collector.play
 
     def state(messages: Any) -> Tensor:
@@ -55,9 +48,8 @@ def watch_rollout(learner: Any) -> SimpleNamespace:
 
 
 def advantages_and_returns(learner: Any, seen: Any, *, penalty: float) -> tuple[list[float], list[float]]:
-    """GAE of each environment by its definition, in the order of a batch's rows: sums of what was
-    better than expected until the episode ends, each step discounted by gamma * lambda once
-    more."""
+    """GAE by its definition, in the order of a batch's rows: a sum of errors of the value up to the
+    episode's end, each step discounted by gamma * lambda once more."""
     c, steps, count = learner.config, len(seen.rows), len(seen.rows[0])
     advantages, returns = ([0.0] * (steps * count) for _ in range(2))
     for n in range(count):

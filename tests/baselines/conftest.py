@@ -33,8 +33,7 @@ from baselines.runs.logs import draw_success  # noqa: E402
 
 @pytest.fixture(autouse=True, scope="session")
 def _cheap():
-    """More threads than idle cores make a small model several times slower; bounds of curves take
-    few episodes, and drawing takes as long as a small run: `finished` and test_curve.py draw."""
+    """One thread, few episodes for a curve's bounds, and no drawing but in `finished`."""
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("baselines.learning.evaluation.FLOOR_EPISODES", 2)

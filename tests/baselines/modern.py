@@ -15,7 +15,7 @@ from baselines.models.tiny import EOS, IMAGE_PAD, PAD, VIDEO_PAD, VISION_END, VI
 VISION = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 LAYERS = {"depth": 2, "hidden_size": 16, "intermediate_size": 32, "num_heads": 2, "out_hidden_size": 32}
 ROPE = {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 1.0}
-Built = tuple[Any, Any]  # model, processor
+Built = tuple[Any, Any]  # configuration, processor
 
 
 def _tokenizer(*special: str, **named: str) -> tuple[Any, Callable[[str], int]]:
@@ -27,7 +27,7 @@ def _tokenizer(*special: str, **named: str) -> tuple[Any, Callable[[str], int]]:
     return tokenizer, tokenizer.convert_tokens_to_ids
 
 
-def _text(tokenizer: Any, **more: Any) -> dict[str, Any]:
+def text_part(tokenizer: Any, **more: Any) -> dict[str, Any]:
     ids = tokenizer.convert_tokens_to_ids
     return {
         "vocab_size": len(tokenizer), "hidden_size": 32, "intermediate_size": 64,
@@ -61,13 +61,13 @@ def _idefics3() -> Built:
         "<fake_token_around_image>", "<image>", "<end_of_utterance>", "<global-img>", *cells
     )  # fmt: skip
     config = tf.Idefics3Config(
-        text_config=_text(tokenizer, model_type="llama"), scale_factor=2,
+        text_config=text_part(tokenizer, model_type="llama"), scale_factor=2,
         vision_config={"image_size": 32, "patch_size": 8, **VISION},
         image_token_id=ids("<image>"), pad_token_id=ids(PAD),
     )  # fmt: skip
     images = tf.Idefics3ImageProcessorPil(size={"longest_edge": 64}, max_image_size={"longest_edge": 32})
     processor = _processor(tf.Idefics3Processor, images, tokenizer, "<image>", image_seq_len=4)
-    return tf.Idefics3ForConditionalGeneration(config), processor
+    return config, processor
 
 
 def _internvl() -> Built:
@@ -77,13 +77,13 @@ def _internvl() -> Built:
     }  # fmt: skip
     tokenizer, ids = _tokenizer(*named.values(), **named)
     config = tf.InternVLConfig(
-        text_config=_text(tokenizer, model_type="qwen2"), image_token_id=ids("<IMG_CONTEXT>"), image_seq_length=4,
+        text_config=text_part(tokenizer, model_type="qwen2"), image_token_id=ids("<IMG_CONTEXT>"), image_seq_length=4,
         vision_config={"image_size": [32, 32], "patch_size": [8, 8], **VISION},
     )  # fmt: skip
     size = {"height": 32, "width": 32}
     images = tf.GotOcr2ImageProcessorPil(size=size, crop_to_patches=True, max_patches=4)
     processor = _processor(tf.InternVLProcessor, images, tokenizer, "<IMG_CONTEXT>\n", image_seq_length=4)
-    return tf.InternVLForConditionalGeneration(config), processor
+    return config, processor
 
 
 def _glm4v() -> Built:
@@ -91,7 +91,7 @@ def _glm4v() -> Built:
     videos = ("<|begin_of_video|>", "<|end_of_video|>")
     tokenizer, ids = _tokenizer("<|image|>", "<|video|>", begin, end, *videos)
     config = tf.Glm4vConfig(
-        text_config=_text(tokenizer, rope_parameters=ROPE | {"mrope_section": [1, 1, 2]}),
+        text_config=text_part(tokenizer, rope_parameters=ROPE | {"mrope_section": [1, 1, 2]}),
         vision_config={**LAYERS, "patch_size": 8, "image_size": 64, "spatial_merge_size": 2},
         image_token_id=ids("<|image|>"), video_token_id=ids("<|video|>"), image_start_token_id=ids(begin),
         image_end_token_id=ids(end), video_start_token_id=ids("<|begin_of_video|>"),
@@ -99,9 +99,7 @@ def _glm4v() -> Built:
     )  # fmt: skip
     size = {"shortest_edge": 512, "longest_edge": 8192}
     images = tf.Glm4vImageProcessorPil(patch_size=8, merge_size=2, size=size)
-    return tf.Glm4vForConditionalGeneration(config), _processor(
-        tf.Glm4vProcessor, images, tokenizer, f"{begin}<|image|>{end}"
-    )
+    return config, _processor(tf.Glm4vProcessor, images, tokenizer, f"{begin}<|image|>{end}")
 
 
 def _llava_onevision() -> Built:
@@ -109,20 +107,20 @@ def _llava_onevision() -> Built:
     grids = [[32, 32], [32, 64], [64, 32], [64, 64]]
     vision = {"model_type": "siglip_vision_model", "image_size": 32, "patch_size": 8, "vision_use_head": False}
     config = tf.LlavaOnevisionConfig(
-        text_config=_text(tokenizer, model_type="qwen2"), vision_config=vision | VISION, image_grid_pinpoints=grids,
+        text_config=text_part(tokenizer, model_type="qwen2"), vision_config=vision | VISION, image_grid_pinpoints=grids,
         image_token_index=ids("<image>"), video_token_index=ids("<video>"),
     )  # fmt: skip
     images = tf.LlavaOnevisionImageProcessorPil(size={"height": 32, "width": 32}, image_grid_pinpoints=grids)
     own = {"num_image_tokens": 16, "vision_feature_select_strategy": "full"}
     processor = _processor(tf.LlavaOnevisionProcessor, images, tokenizer, "<image>\n", **own)
-    return tf.LlavaOnevisionForConditionalGeneration(config), processor
+    return config, processor
 
 
 def _qwen3_5() -> Built:
     tokenizer, ids = _tokenizer()
     linear = {f"linear_{name}_head_dim": 8 for name in ("key", "value")}
     config = tf.Qwen3_5Config(
-        text_config=_text(
+        text_config=text_part(
             tokenizer, rope_parameters=ROPE | {"mrope_section": [2, 1, 1], "mrope_interleaved": True}, **linear,
             layer_types=["linear_attention", "full_attention"], linear_num_key_heads=2, linear_num_value_heads=4,
         ),
@@ -132,16 +130,14 @@ def _qwen3_5() -> Built:
     )  # fmt: skip
     size = {"shortest_edge": 256, "longest_edge": 4096}
     images = tf.Qwen2VLImageProcessorPil(patch_size=8, merge_size=2, size=size)
-    return tf.Qwen3_5ForConditionalGeneration(config), _processor(
-        tf.Qwen3VLProcessor, images, tokenizer, VISION_START + IMAGE_PAD + VISION_END
-    )
+    return config, _processor(tf.Qwen3VLProcessor, images, tokenizer, VISION_START + IMAGE_PAD + VISION_END)
 
 
 def _gemma3() -> Built:
     named = {"boi_token": "<start_of_image>", "eoi_token": "<end_of_image>", "image_token": "<image_soft_token>"}
     tokenizer, ids = _tokenizer(*named.values(), **named)
     config = tf.Gemma3Config(
-        text_config=_text(
+        text_config=text_part(
             tokenizer, bos_token_id=ids("<|im_start|>"), sliding_window=16,
             layer_types=["sliding_attention", "full_attention"],
         ),
@@ -151,20 +147,17 @@ def _gemma3() -> Built:
     )  # fmt: skip
     images = tf.Gemma3ImageProcessorPil(size={"height": 56, "width": 56})
     processor = _processor(tf.Gemma3Processor, images, tokenizer, "<start_of_image>", image_seq_length=4)
-    return tf.Gemma3ForConditionalGeneration(config), processor
+    return config, processor
 
 
 def _gemma4() -> Built:
     named = {
-        f"{kind}_token": token
-        for kind, token in {
-            "image": "<|image|>", "boi": "<|image>", "eoi": "<image|>", "audio": "<|audio|>", "boa": "<|audio>",
-            "eoa": "<audio|>",
-        }.items()
+        "image_token": "<|image|>", "boi_token": "<|image>", "eoi_token": "<image|>",
+        "audio_token": "<|audio|>", "boa_token": "<|audio>", "eoa_token": "<audio|>",
     }  # fmt: skip
     tokenizer, ids = _tokenizer(*named.values(), "<|video|>", **named)
     config = tf.Gemma4Config(
-        text_config=_text(
+        text_config=text_part(
             tokenizer, bos_token_id=ids("<|im_start|>"), sliding_window=16, global_head_dim=8,
             layer_types=["sliding_attention", "full_attention"], vocab_size_per_layer_input=len(tokenizer),
             hidden_size_per_layer_input=8, final_logit_softcapping=30.0,
@@ -178,7 +171,7 @@ def _gemma4() -> Built:
     )  # fmt: skip
     images = tf.Gemma4ImageProcessorPil(patch_size=8, pooling_kernel_size=2, max_soft_tokens=70)
     processor = _processor(tf.Gemma4Processor, images, tokenizer, "<|image|>")
-    return tf.Gemma4ForConditionalGeneration(config), processor
+    return config, processor
 
 
 BUILDERS: dict[str, Callable[[], Built]] = {
@@ -188,14 +181,20 @@ BUILDERS: dict[str, Callable[[], Built]] = {
 """By the model type of config.json."""
 
 
-def save(name: str, folder: Path) -> Path:
-    """Save a tiny model of a family, in which every weight matters."""
+def build_random(kind: Any, config: Any) -> Any:
+    """A model in which every weight matters, the same each time."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model, processor = BUILDERS[name]()
+        model = kind.from_config(config)
         for weight in model.parameters():
             if weight.dim() > 1:
                 torch.nn.init.normal_(weight, std=0.2)
+    return model
+
+
+def save(name: str, folder: Path) -> Path:
+    config, processor = BUILDERS[name]()
+    model = build_random(tf.AutoModelForImageTextToText, config)
     model.generation_config.eos_token_id = processor.tokenizer.eos_token_id
     model.save_pretrained(folder)
     processor.save_pretrained(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 
 import numpy as np
@@ -23,19 +24,17 @@ def messages(image: np.ndarray, text: str) -> list[dict]:
     return [{"role": "user", "content": [{"type": "image", "image": image}, {"type": "text", "text": text}]}]
 
 
-def with_pictures(message: dict) -> dict:
-    """The message as the library's processors read it."""
-    parts = [
-        {"type": "image", "image": Image.fromarray(part["image"])} if part["type"] == "image" else part
-        for part in message["content"]
-    ]
-    return {"role": message["role"], "content": parts}
+def say(text: str, role: str = "user") -> dict:
+    return {"role": role, "content": [{"type": "text", "text": text}]}
 
 
 def ask_library(processor, chat: list[dict], **options) -> dict:
     """A prompt as the library's processor lays it out."""
+    chat = copy.deepcopy(chat)
+    for part in (part for message in chat for part in message["content"] if part["type"] == "image"):
+        part["image"] = Image.fromarray(part["image"])
     options = {"add_generation_prompt": True, "tokenize": True, "return_dict": True, **options}
-    return processor.apply_chat_template([[*map(with_pictures, chat)]], return_tensors="pt", **options)
+    return processor.apply_chat_template([chat], return_tensors="pt", **options)
 
 
 class Marks(TagParser):
@@ -51,10 +50,10 @@ class Marks(TagParser):
 
 
 SIZE = (61, 107)
-ANSWER = {"role": "assistant", "content": [{"type": "text", "text": "I go on.\n<action>+</action>"}]}
+ANSWER = say("I go on.\n<action>+</action>", "assistant")
 CHATS = [
     messages(picture(1, SIZE), "Which way?\n\nLegal actions: +, -"),
     [*messages(picture(2, SIZE), "A line\n"), ANSWER, *messages(picture(3, SIZE[::-1]), "And now?")],
-    [{"role": "user", "content": [{"type": "text", "text": "No picture at all. Say 7."}]}],
+    [say("No picture at all. Say 7.")],
 ]
 """One picture; two of different sizes; none."""

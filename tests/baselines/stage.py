@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import torch
 
@@ -20,10 +16,9 @@ from baselines import vldac
 from baselines.engine.engine import Engine, ModelPolicy
 from baselines.learning.state import Weights
 from baselines.learning.warm_start import WarmConfig
-from baselines.models.load import load_family
 from baselines.runs.distributed import ALONE, World
 from baselines.runs.folder import checkpoints
-from baselines.runs.logs import RunLog, read_rows
+from baselines.runs.logs import read_rows
 
 ENV = "vlgym/NumberLine-v0"
 SMALL: dict[str, Any] = {
@@ -33,10 +28,18 @@ SMALL: dict[str, Any] = {
     "warm": WarmConfig(steps=1, samples=16, batch=8, val_episodes=1),
 }  # fmt: skip
 
+ONE_UPDATE: dict[str, Any] = {
+    **SMALL, "updates": 1, "num_envs": 2, "rollout_steps": 2, "minibatch": 4, "epochs": 1,
+    "eval_episodes": 0, "max_new_tokens": 9, "record_every": 0, "value_warmup": 0,
+    "warm": WarmConfig(steps=0),
+}  # fmt: skip
+"""Options of VL-DAC for a run of one update."""
+
 FINISHED = replace(
-    vldac.Config(**SMALL), num_envs=2, value_warmup=1, final_lr=1.0, record_every=1, env_kwargs=("max_turns=4",)
-)
-"""Configuration of the fixture `finished`: episodes of four turns in rollouts of three steps."""
+    vldac.Config(**SMALL), num_envs=2, rollout_steps=2, minibatch=2, epochs=1, max_new_tokens=9,
+    eval_episodes=1, value_warmup=1, final_lr=1.0, record_every=1, env_kwargs=("max_turns=3",),
+)  # fmt: skip
+"""Configuration of the fixture `finished`: episodes of three turns in rollouts of two steps."""
 
 
 def rows_of(out: Path) -> list[dict[str, Any]]:
@@ -67,20 +70,6 @@ def assert_same_end(one: Path, other: Path) -> None:
     assert [name for name, data in ends[0].items() if data != ends[1][name]] == []
 
 
-@contextmanager
-def interrupted_after(update: int) -> Iterator[None]:
-    """Send this process Ctrl-C while a run logs an update."""
-    write = RunLog.write
-
-    def write_and_interrupt(self: RunLog, row: Any) -> None:
-        write(self, row)
-        if row["update"] == update:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with patch.object(RunLog, "write", write_and_interrupt):
-        yield
-
-
 def rewind(out: Path, to: Path) -> Path:
     """Copy a finished run as a kill in its last update would have left it; return the copy."""
     results = ("model", "adapter", "base", "best", "rating", "curve.png", "evaluation.json")
@@ -89,27 +78,28 @@ def rewind(out: Path, to: Path) -> Path:
     return to
 
 
-class Stage:
-    """The parts of a `Run` that a learner uses; without an engine, of the tiny model."""
+def resume_exactly(module: Any, config: Any, folder: Path) -> Any:
+    """Make a run, and one that is killed in its last update and resumed; they must end alike."""
+    run = module.train(replace(config, out=folder / "whole"))
+    module.train(module.Config(out=rewind(run.out, folder / "stopped"), resume=True))
+    assert_same_end(run.out, folder / "stopped")
+    return run
 
-    def __init__(
-        self, config: Any, world: World = ALONE, *, keep_reference: bool = False, engine: Engine | None = None
-    ) -> None:
+
+class Stage:
+    """The parts of a `Run` that a learner uses."""
+
+    def __init__(self, config: Any, engine: Engine, world: World = ALONE, *, keep_reference: bool = False) -> None:
         self.config, self.world, self.envs = config, world, config.make_environments(world)
-        engine = engine or Engine(load_family("tiny", image_tokens=4, dtype=config.dtype), max_new_tokens=6)
         self.weights: Any = Weights(engine, config.lora, keep_reference=keep_reference)
-        self.policy = ModelPolicy(self.weights.engine, torch.Generator().manual_seed(world.rank))
-        self.order = torch.Generator().manual_seed(0)
+        self.policy = ModelPolicy(self.weights.engine, torch.Generator().manual_seed(1 + world.rank))
+        self.order = torch.Generator().manual_seed(2)
         self.state = SimpleNamespace(env_steps=0)
 
 
 def learner_of(module: Any) -> Any:
     names = ("RL4VLM", "VLDAC", "GRPO", "LOOP", "ArCHer")
     return next(getattr(module, name) for name in names if hasattr(module, name))
-
-
-def on_stage(module: Any, world: World = ALONE, **changes: Any) -> Any:
-    return learner_of(module)(Stage(replace(module.Config(**SMALL), **changes).resolve(), world))
 
 
 def roll_out(learner: Any) -> tuple[Any, dict[str, float]]:

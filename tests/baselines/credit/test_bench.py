@@ -1,14 +1,15 @@
-"""The command: rows that outlive a kill, an estimator of one's own; and the tiny model as an exact
-policy."""
+"""The command, the tiny model as an exact policy, and the tests of the bench's two statements."""
 
 from __future__ import annotations
 
+import importlib
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from sources import ROOT
 
 from baselines import credit
 from baselines.credit import cells, estimators
@@ -30,7 +31,7 @@ def read(folder: Path) -> list[dict]:
     return [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
 
 
-def test_a_finished_cell_is_kept_by_a_kill_and_not_run_again(tmp_path, monkeypatch) -> None:
+def test_a_finished_cell_is_kept_by_a_kill_and_not_run_again(tmp_path, monkeypatch):
     calls, run_cell = [], cells.run_cell
 
     def stop_at_third(cell, *rest):
@@ -50,9 +51,7 @@ def test_a_finished_cell_is_kept_by_a_kill_and_not_run_again(tmp_path, monkeypat
     assert len(read(tmp_path)) == 4
 
 
-def test_the_table_has_every_estimator_and_ones_own_which_counts_by_its_text(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_table_has_every_estimator_and_ones_own_which_counts_by_its_text(tmp_path, capsys):
     file = tmp_path / "my.py"
     for factor in (1, -1):
         file.write_text(f"def Mine(episodes):\n    return {factor} * episodes.rewards\n")
@@ -68,7 +67,7 @@ def test_the_table_has_every_estimator_and_ones_own_which_counts_by_its_text(
     assert "NumberLine 4, tiny, middle  ArCHer" in out
 
 
-def test_branched_cells_have_no_critics_and_say_how_reliable_their_truth_is() -> None:
+def test_branched_cells_have_no_critics_and_say_how_reliable_their_truth_is():
     cell = cells.Cell("vlgym/EZPoints-v1", "half random", groups=3, branches=4, turns=2)
     row = cells.run_cell(cell, ESTIMATORS, {})
     assert row["truth"] == "2 x 4 branches"
@@ -77,7 +76,7 @@ def test_branched_cells_have_no_critics_and_say_how_reliable_their_truth_is() ->
     assert {"GAE, true V", "ArCHer"} & {*row["measures"]} == set()
 
 
-def test_the_models_probabilities_add_up_and_its_gradients_say_how_they_move() -> None:
+def test_the_models_probabilities_add_up_and_its_gradients_say_how_they_move():
     model = TinyPolicy()
     model.train(2)
     before, gram = torch.logit(model.plus().flatten()), model.gradients()
@@ -91,3 +90,34 @@ def test_the_models_probabilities_add_up_and_its_gradients_say_how_they_move() -
     assert moved[model.keys] / step == pytest.approx(gram[key, model.keys], rel=0.1)
     assert (gram[0] == 0).all()  # no prompt has equal numbers
     assert model.states().shape == (36, 128)
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    return importlib.import_module("figures")
+
+
+def test_the_first_statement_is_tested_by_slopes_over_the_targets(figures):
+    rows = [
+        {"targets": 2**k, "policy": "p", "measures": {
+            "GRPO": {"correlation": 0.5 - 0.1 * k, "correlation_sd": 0.01},
+            "own reward": {"correlation": 0.7, "correlation_sd": 0.01},
+        }} for k in range(4)
+    ]  # fmt: skip
+    lines = [line[1:] for line in figures.judge_horizon(rows)]
+    assert lines == [["1 of 1", "-0.100"], ["0 of 1", "+0.000"]]
+    for row in rows:
+        row["measures"]["GRPO"]["correlation_sd"] = 1.0
+    assert figures.judge_horizon(rows)[0][1] == "0 of 1"
+
+
+def test_the_second_statement_takes_critics_of_the_stated_quality_alone(figures):
+    whole = {"32": [0.2, 0.21, 0.19, 0.2]}
+    curve = dict.fromkeys(("GRPO", "RLOO, LOOP", "turn baseline"), whole)
+    curve |= {"GiGPO": {"32": [0.5, 0.51, 0.49, 0.5]}}
+    curve |= {"GAE, learnt V": {"32": [0.4, 0.42, 0.38, 0.41]}}
+    row = {"curve": curve, "explained": {"32": [0.4, 0.5, 0.3, 0.4]}}
+    assert [line[1] for line in figures.judge_critic([row])] == ["1 of 1"] * 3 + ["0 of 1"]
+    row["explained"] = {"32": [0.7]}
+    assert [line[1] for line in figures.judge_critic([row])] == ["0 of 0"] * 4

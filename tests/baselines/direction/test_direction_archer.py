@@ -14,6 +14,7 @@ from bandit import CUT, ENDS, LONG, Steps, make_update, on_stage, perturb, right
 from baselines import archer
 from baselines.learning.batch import Metrics
 from baselines.learning.collect import RewardOptions
+from baselines.vldac import Standardise
 
 pytestmark = pytest.mark.usefixtures("bandits_once")
 
@@ -155,22 +156,7 @@ def test_the_actors_gradients_are_those_of_reinforce_with_the_lower_critics_by_h
         by_hand.close(found, sum(parts[i] for i in part) / len(part), learner.weights.parameters)
 
 
-def test_archers_actor_rests_while_its_critics_warm_up_and_then_has_the_cosine_at_every_step():
-    learner = on_stage(
-        archer, critic_steps=4, critic_warmup=1, updates=4, lr=1e-4, final_lr=0.1, epochs=2,
-        minibatch=4, rollout_steps=2,
-    )  # fmt: skip
-    steps, counts = Steps(learner), []
-    for number in (1, 2, 3, 4):
-        make_update(learner, number)
-        counts.append((len(steps.rates("critic")), len(steps.rates("policy"))))
-    assert counts == [(4, 0), (8, 4), (12, 8), (16, 12)]
-    assert steps.rates("policy") == pytest.approx([1e-4] * 4 + [0.55e-4] * 4 + [0.1e-4] * 4)
-    assert steps.rates("critic") == [learner.config.critic_lr] * 16
-    assert len(learner.replay.rows) == 24
-
-
-@pytest.mark.parametrize(("changes", "kept"), [({"buffer": 25}, 25), ({"buffer": 15}, 15), ({}, 30)])
+@pytest.mark.parametrize(("changes", "kept"), [({"buffer": 25}, 25), ({}, 30)])
 def test_the_buffer_keeps_as_many_of_the_newest_steps_as_it_was_told(changes, kept):
     learner = critic(**changes)
     for _ in range(2):
@@ -179,3 +165,12 @@ def test_the_buffer_keeps_as_many_of_the_newest_steps_as_it_was_told(changes, ke
     assert len(learner.replay.rows) == kept
     newest = [row.state.prompt.key for row in list(learner.replay.rows)[-15:]]
     assert newest == [sample.prompt.key for sample in batch.samples]
+
+
+def test_features_are_standardised_by_what_was_seen_and_stay_bounded():
+    layer = Standardise(3)
+    layer.fit(torch.tensor([[0.0, 10.0, 5.0], [2.0, 10.2, 5.0]]))
+    assert layer.mean.tolist() == pytest.approx([1.0, 10.1, 5.0])
+    spread = 0.1 * (1.0 + 0.1 + 0.0) / 3
+    assert layer.deviation.tolist() == pytest.approx([1 + spread, 0.1 + spread, spread], abs=1e-5)
+    assert layer(torch.tensor([[1e6, -1e6, 1e9]])).abs().max() < 2

@@ -1,4 +1,4 @@
-"""LOOP and GRPO learn in the right direction, and ArCHer's actor: see test_direction.py."""
+"""LOOP and GRPO learn in the right direction: see test_direction.py."""
 
 from __future__ import annotations
 
@@ -10,19 +10,14 @@ import by_hand
 import pytest
 import torch
 from bandit import CUT, ENDS, Steps, make_update, on_stage, perturb, right_arm, small_engine
-from stage import roll_out
 
-from baselines import archer, grpo, loop
-from baselines.learning.batch import Metrics, log_probs
+from baselines import archer, grpo, loop, vldac
 from baselines.learning.collect import RewardOptions
 
 EPISODES: dict[str, Any] = {"env": f"{ENDS},{CUT}", "max_new_tokens": 3}
 
 
 pytestmark = pytest.mark.usefixtures("bandits_once")
-
-
-# ---- LOOP and GRPO -------------------------------------------------------------------------------
 
 
 def watched_groups(module: Any, **changes: Any) -> SimpleNamespace:
@@ -136,75 +131,16 @@ def test_grpos_gradients_are_those_by_hand_and_the_kl_counts_everywhere():
         assert sorted(e for episodes in half for e in episodes) == list(range(18))
 
 
-@pytest.mark.parametrize("module", [loop, archer])
+OWN = {
+    vldac: {"value_warmup": 0}, loop: {**EPISODES, "num_envs": 2, "group": 2},
+    archer: {"critic_steps": 1, "critic_warmup": 0},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("module", OWN)
 def test_a_budget_in_environment_steps_sets_the_learning_rate(module):
-    changes = {**EPISODES, "num_envs": 2, "group": 2}
-    changes = {"critic_steps": 1, "critic_warmup": 0} if module is archer else changes
     options = {"lr": 1e-4, "final_lr": 0.0, "env_steps": 100, "rollout_steps": 1, "epochs": 1}
-    learner = on_stage(module, **options, **changes)
+    learner = on_stage(module, **options, **OWN[module])
     for made, share in ((0, 1.0), (50, 0.5), (75, 0.5 - 0.5**1.5)):
         learner.run.state.env_steps = made
         assert make_update(learner, 9)[1]["policy/lr"] == pytest.approx(1e-4 * share)
-
-
-def test_every_epoch_of_loop_has_all_steps_at_the_cosines_rate():
-    options = {"num_envs": 4, "group": 2, "minibatch": 3, "epochs": 3, "updates": 3}
-    learner = on_stage(grpo, **EPISODES, **options, lr=1e-4, final_lr=0.2)
-    steps = Steps(learner)
-    logged = [make_update(learner, number)[1]["policy/lr"] for number in (1, 2, 3)]
-    expected = [1e-4, 0.6e-4, 0.2e-4]
-    assert steps.rates("policy") == pytest.approx([rate for rate in expected for _ in range(6)])
-    assert logged == pytest.approx(expected)
-
-
-# ---- all three -----------------------------------------------------------------------------------
-
-
-def a_batch(learner: Any) -> Any:
-    if isinstance(learner, archer.ArCHer):
-        batch, outcomes, _ = learner.play()
-        learner.remember(batch, outcomes)
-        return learner.answer([row.state for row in learner.replay.rows])
-    return roll_out(learner)[0]
-
-
-@pytest.mark.parametrize("module", [loop, archer])  # GRPO makes the steps of LOOP
-def test_a_step_makes_the_better_replies_likelier_and_the_worse_ones_less_likely(module):
-    changes = {} if module is archer else {**EPISODES, "num_envs": 4, "group": 2}
-    learner = on_stage(module, lr=1e-4, kl_coef=0.0, **changes)
-    batch = a_batch(learner)
-    saved = [p.clone() for p in learner.weights.parameters]
-    for row in range(3):
-        for advantage in (1.0, -1.0):
-            batch.advantages = torch.zeros(len(batch.samples))
-            batch.advantages[row] = advantage
-            before = by_hand.log_prob(learner, batch.samples[row])
-            share = 1 if module is archer else torch.ones(len(batch.samples))
-            learner.policy_step(batch, torch.tensor([row]), share, Metrics())
-            change = by_hand.log_prob(learner, batch.samples[row]) - before
-            assert change * advantage > 0, (row, advantage)
-            learner.optimizers.named["policy"].state.clear()
-            with torch.no_grad():
-                for p, old in zip(learner.weights.parameters, saved, strict=True):
-                    p.copy_(old)
-
-
-@pytest.mark.parametrize("module", [loop, archer])  # GRPO makes the steps of LOOP
-def test_without_advantages_the_kl_pulls_the_policy_to_the_reference(module):
-    changes = {} if module is archer else {**EPISODES, "num_envs": 8, "group": 2, "minibatch": 8}
-    learner = on_stage(module, lr=1e-4, kl_coef=1.0, epochs=1, **changes)
-    perturb(learner, seed=3)
-    batch = a_batch(learner)
-    batch.advantages = torch.zeros(len(batch.samples))
-    batch.ref = log_probs(learner.weights.reference, batch, learner.passes)
-
-    def distance() -> float:
-        engines = (learner.weights.engine, small_engine())
-        new, ref = (torch.cat(by_hand.log_probs(engine, batch.samples)) for engine in engines)
-        return float((new - ref).square().detach().mean())
-
-    before, rows = distance(), torch.arange(len(batch.samples))
-    for _ in range(3):
-        share = len(rows) if module is archer else torch.full((len(rows),), 1 / len(rows))
-        learner.policy_step(batch, rows, share, Metrics())
-    assert distance() < before

@@ -19,8 +19,7 @@ from vlgym.games.multi import MultiVLEnv, Round
 
 
 class Arms(MultiVLEnv):
-    """Two pull an arm in turn, twice each. `+` pays 1 to whoever pulls it, but only after the
-    other's next pull.
+    """Two pull an arm in turn, twice each. `+` pays 1 to who pulls it, after the other's next pull.
 
     Args:
         gift: an arm pays the other instead.

@@ -12,7 +12,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from baselines.engine import engine as engine_module
 from baselines.engine.engine import Engine, draw, pad_rows
-from baselines.learning.batch import Metrics, Optimizers, policy_optimizer
 from baselines.models.load import load_family
 
 
@@ -63,26 +62,6 @@ def test_as_many_prompts_are_kept_as_the_bytes_hold(engine, prompts, monkeypatch
     assert torch.equal(out.ids, expected.ids)
 
 
-def test_sampling_is_reproducible_and_leaves_global_generators_alone(engine, prompts):
-    before = torch.get_rng_state()
-    first, second = (engine.sample(prompts, generator(7)) for _ in range(2))
-    assert torch.equal(first.ids, second.ids)
-    assert torch.equal(first.logp, second.logp)
-    assert torch.equal(before, torch.get_rng_state())
-
-
-def test_changed_weights_are_seen_by_the_next_call(family, engine, prompts):
-    engine.sample(prompts, generator())
-    optimizers = Optimizers({"policy": policy_optimizer(family.model.parameters(), 1e-2)}, 1e9)
-    ids = torch.tensor([family.encode_reply("target 3")] * len(prompts))
-    mask = torch.ones_like(ids, dtype=torch.bool)
-    engine.score(prompts, ids, mask, train_vision=True).sum().backward()
-    optimizers.step("policy", 0.0, Metrics())
-    out = engine.sample(prompts, generator())
-    fresh = Engine(family, max_new_tokens=10).score(prompts, out.ids, out.mask)
-    torch.testing.assert_close(out.logp, fresh, atol=1e-4, rtol=0)
-
-
 @torch.no_grad()
 def test_prompts_beyond_one_pass_of_prefill_get_the_same_states(family, prompts, monkeypatch):
     whole = Engine(family, max_new_tokens=4).last_hidden(prompts)
@@ -104,9 +83,6 @@ def test_tokens_are_drawn_by_their_probabilities_and_never_those_of_probability_
     assert {int(i): int(counts[i]) for i in counts.nonzero()} == {3: 100, 511: 200, 512: 300, 1024: 250, 1400: 150}
     assert draw(probabilities.log()[None], torch.tensor([0.99999994])).item() == 1400
     assert draw(probabilities.log()[None], torch.tensor([0.0])).item() == 3
-
-
-# ---- equal rows ----------------------------------------------------------------------------------
 
 
 def test_equal_replies_to_a_prompt_are_run_once(family, engine, prompts, monkeypatch):
@@ -136,9 +112,6 @@ def test_equal_replies_to_a_prompt_are_run_once(family, engine, prompts, monkeyp
         (alone.sum() * weights[row]).backward()
     for one, other in zip(gradients(), expected, strict=True):
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
-
-
-# ---- a static cache, and CUDA graphs over it -----------------------------------------------------
 
 
 def decode(engine, prompts, static, **options):

@@ -1,12 +1,15 @@
-"""A reply is over when a parser has what it asked for, whatever the way of decoding."""
+"""Ends of replies, temperature, system message and limits: in training and all that comes after it."""
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 import torch
-from samples import Marks
+from samples import Marks, messages, picture
 from stage import SMALL
 
 from baselines import sft, vldac
@@ -16,11 +19,14 @@ from baselines.learning.run import Run
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.folders import FILE, TrainedLimits, read_limits
 from baselines.models.lora import LoraOptions
+from baselines.plugin import make_hf
+from baselines.runs.logs import read_rows
 from vlgym.cli.app import main
 from vlgym.errors import UserError
 from vlgym.parsers import get_parser
 from vlgym.play.trajectory import read_trajectories
 
+SYSTEM = "You steer a robot. Be brief."
 LIMIT = 21  # no multiple of CHECK
 NO_WARM_START = replace(vldac.Config(**SMALL), warm=WarmConfig(steps=0))
 
@@ -58,9 +64,6 @@ def test_any_of_several_parsers_ends_a_reply(family, prompts):
     assert both.texts != sample(family, prompts, Marks("a"))[1].texts
 
 
-# -- the limits of a run, taken over by the evaluation --
-
-
 def test_a_file_with_something_else_is_refused(tmp_path):
     for text in ("{", "[]", '{"max_tokens": 3}', '{"max_new_tokens": "13"}'):
         (tmp_path / FILE).write_text(text)
@@ -68,17 +71,64 @@ def test_a_file_with_something_else_is_refused(tmp_path):
             read_limits(str(tmp_path))
 
 
-def test_a_run_stops_replies_by_its_parser_and_saves_its_limits_with_the_model(tmp_path):
-    adapted = replace(NO_WARM_START, lora=LoraOptions(rank=2))
-    with Run(replace(adapted, out=tmp_path / "run", history_images=2, parser="json")) as run:
-        assert [each.name for each in run.weights.engine.parsers] == ["json"]
-        run.save_model()
-    assert read_limits(str(tmp_path / "run" / "model")) == TrainedLimits(12, 4, None, 2, "json", temperature=1.0)
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run in which the policy stays: its update is of the warm-up of the value head."""
+    config = vldac.Config(
+        **{**SMALL, "updates": 1, "eval_episodes": 0}, record_every=0, temperature=0.7, system=SYSTEM, parser="json",
+        history_images=2, lora=LoraOptions(rank=2), kl_coef=0.1, value_warmup=1,
+        out=tmp_path_factory.mktemp("run") / "run",
+    )  # fmt: skip
+    return vldac.train(config)
+
+
+def system_of(family):
+    return family.tokenizer.decode(family.encode(messages(picture(1), "which way?")).ids)
+
+
+def test_a_run_samples_scores_and_refers_at_its_temperature_and_ends_replies_by_its_parser(run):
+    (row,) = read_rows(run.out / "log.jsonl")
+    assert row["rollout/logp_diff_max"] < 1e-4
+    engine = run.weights.engine
+    assert [each.name for each in engine.parsers] == ["json"]
+    prompt = engine.family.encode(messages(picture(1), "which way?"))
+    ids = torch.tensor([engine.family.encode_reply("turn left")])
+    mask = torch.ones_like(ids, dtype=torch.bool)
+    with torch.no_grad():
+        found = engine.score([prompt], ids, mask)
+        torch.testing.assert_close(run.weights.reference.score([prompt], ids, mask), found, atol=1e-5, rtol=0)
+        with patch.object(engine, "temperature", 1.0):
+            assert (engine.score([prompt], ids, mask) - found).abs().max() > 1e-2
+
+
+def test_what_comes_after_a_training_has_its_limits_temperature_and_system_message(run, tmp_path):
+    saved, expected = str(run.out / "model"), system_of(run.weights.family)
+    assert read_limits(saved) == TrainedLimits(12, 4, SYSTEM, 2, "json", temperature=0.7)
+    record = json.loads((run.out / "run.json").read_text())
+    assert (record["policy"]["temperature"], record["policy"]["system"]) == (0.7, SYSTEM)
+    assert SYSTEM in expected
+    policy = make_hf(saved)
+    assert system_of(policy.engine.family) == expected
+    assert policy.describe().items() >= {"temperature": 0.7, "system": SYSTEM}.items()
+    assert make_hf(saved, temperature=1.0).describe()["temperature"] == 1.0
+    tiny = make_hf("tiny").describe()
+    assert (tiny["temperature"], "system" in tiny) == (1.0, False)
+    with Run(replace(NO_WARM_START, model=saved, out=tmp_path / "next")) as again:
+        assert system_of(again.weights.family) == expected  # the next training inherits it
+
+
+def test_a_warm_start_saves_its_limits(tmp_path):
     warm = WarmConfig(steps=1, samples=16, batch=4, val_episodes=1)
     config = sft.Config(out=tmp_path / "warm", image_tokens=4, env_kwargs=("parser=json",), threads=1, warm=warm)
     report = sft.run(config)
     assert read_limits(str(tmp_path / "warm")) == TrainedLimits(report.max_new_tokens, 4)
     assert report.longest_reply > 9  # tokens of the longest one with tags
+
+
+def test_a_temperature_that_is_none_is_refused():
+    for value in (0.0, 101.0, math.nan):
+        with pytest.raises(UserError, match="--temperature"):
+            vldac.Config(temperature=value).resolve()
 
 
 def test_an_evaluation_takes_the_limits_of_the_training(tmp_path, monkeypatch):
@@ -106,3 +156,24 @@ def test_an_evaluation_takes_the_limits_of_the_training(tmp_path, monkeypatch):
     others = ("--max-tokens", "5", "--policy-arg", "image_tokens=9", "--parser", "tag")
     assert play(tmp_path / "run" / "model", *others)[0] == (5, 9, ["tag"])
     assert play("tiny", "--max-tokens", "5", "--policy-arg", "image_tokens=4")[0] == (5, 4, ["tag"])
+
+
+def one_token_log_probs(engine, prompt):
+    """Log-probability of every token as a whole reply, [V], -inf where it is never sampled."""
+    allowed = [i for i in range(len(engine.suppress)) if engine.suppress[i] == 0]
+    ids = torch.tensor(allowed).unsqueeze(1)
+    logp = engine.score([prompt] * len(allowed), ids, torch.ones_like(ids, dtype=torch.bool))
+    return torch.full((len(engine.suppress),), float("-inf")).index_put((torch.tensor(allowed),), logp[:, 0])
+
+
+def test_scores_and_gradients_are_those_of_the_distribution_to_the_power_of_1_over_t(family, prompts):
+    engine = Engine(family, max_new_tokens=10)
+    prompt, token = prompts[0], family.encode_text("target")[0]
+    weight = family.language_model.layers[0].mlp.up_proj.weight
+    expected = torch.log_softmax(one_token_log_probs(engine, prompt) / 0.7, dim=-1)
+    (by_hand,) = torch.autograd.grad(expected[token], weight)
+    engine.temperature = 0.7
+    found = engine.score([prompt], torch.tensor([[token]]), torch.ones(1, 1, dtype=torch.bool))[0, 0]
+    (gradient,) = torch.autograd.grad(found, weight)
+    torch.testing.assert_close(found, expected[token], atol=1e-5, rtol=0)
+    torch.testing.assert_close(gradient, by_hand, atol=1e-4 * float(by_hand.abs().max()), rtol=1e-3)

@@ -1,4 +1,4 @@
-"""The best model by validation episodes."""
+"""The best model by validation episodes, and how much pictures change its replies."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ import torch
 from bandit import PLAIN, SETTINGS
 from safetensors.torch import load_file
 
-from baselines import loop, vldac
+from baselines import vldac
+from baselines.engine.engine import make_engine
 from baselines.learning import evaluation
 from baselines.learning import run as run_module
+from baselines.learning.evaluation import measure_gap
+from baselines.models.load import load_family
 from vlgym.evaluation import Report
+from vlgym.integrations.canary import ARRIVES, BLIND, CANARIES
+from vlgym.play.controls import in_grey
+from vlgym.registry import get_registry
 
 BRIEF = {
     **SETTINGS, "env": PLAIN, "updates": 4, "num_envs": 2, "rollout_steps": 2, "minibatch": 4, "lr": 1e-2,
@@ -40,46 +46,35 @@ def scores(monkeypatch):
     return told, played
 
 
-def best_note(out):
-    return json.loads((out / "best" / "evaluation.json").read_text())
-
-
-def best_weights(out):
-    tensors = load_file(out / "best" / "model.safetensors")
-    return tensors["lm_head.weight"] if "lm_head.weight" in tensors else tensors["model.embed_tokens.weight"]
-
-
 def test_the_model_with_the_best_validation_is_kept_and_plays_the_test_split_once(scores, tmp_path):
     told, played = scores
     told["val"] = [0.1, 0.3, (0.5, -1.0), (0.5, 1.0), 0.4]
     run = vldac.train(vldac.Config(**BRIEF, value_warmup=0, out=tmp_path / "run"))
     assert [split for split, _ in played] == ["test", "val", "val", "val", "val", "val", "test", "test"]
-    note = best_note(run.out)
+    note = json.loads((run.out / "best" / "evaluation.json").read_text())
     assert (note["update"], note["success"], note["mean_return"]) == (3, 0.5, 1.0)
     assert [report["split"] for report in note["val"]] == ["val"]
     assert [report["update"] for report in note["test"]] == [3]
     assert torch.equal(played[-1][1], played[4][1])  # what played the test split last is what was validated third
     assert not torch.equal(played[-1][1], played[-2][1])
-    assert torch.equal(best_weights(run.out), played[4][1])
+    best = load_file(run.out / "best" / "model.safetensors")
+    assert torch.equal(best["lm_head.weight"], played[4][1])
     ours = json.loads((run.out / "evaluation.json").read_text())
     assert [(e["update"], e["split"]) for e in ours] == [
         (0, "test"), (0, "val"), (1, "val"), (2, "val"), (3, "val"), (4, "val"), (4, "test"),
     ]  # fmt: skip
 
 
-def test_selection_plays_val_and_every_other_evaluation_plays_test(tmp_path, monkeypatch):
-    splits = []
-    real = evaluation.evaluate
-
-    def noted(env_id, policy, **options):
-        if options.get("pictures") == "shown":  # those of random play and the oracle have none
-            splits.append(options["split"])
-        return real(env_id, policy, **options)
-
-    monkeypatch.setattr(evaluation, "evaluate", noted)
-    run = loop.train(loop.Config(**{**BRIEF, "updates": 2, "group": 2}, out=tmp_path / "run"))
-    ours = [split for split in splits if split == "test"]
-    assert len(ours) in (2, 3)  # before, after, and by the best where that is neither
-    assert [e["split"] for e in run.state.evaluations if e["update"] == 1] == ["val"]
-    assert best_note(run.out)["val"][0]["split"] == "val"
-    assert best_note(run.out)["test"][0]["split"] == "test"
+def test_a_scorer_that_drops_the_pictures_is_blind(monkeypatch):
+    monkeypatch.setattr(evaluation, "GAP_EPISODES", 6)
+    family = load_family("tiny")
+    engine = make_engine(family, max_new_tokens=8, parsers=())
+    gap = measure_gap(engine)
+    assert gap.n == 6
+    assert gap.verdict == ARRIVES
+    encode = family.encode
+    monkeypatch.setattr(family, "encode", lambda messages: encode(in_grey(messages)))
+    blind = measure_gap(engine)
+    assert (blind.mean, blind.verdict) == (0, BLIND)
+    monkeypatch.delitem(get_registry().specs, CANARIES[2])
+    assert measure_gap(engine) is None

@@ -1,4 +1,4 @@
-"""An environment that raises in groups, warm start and held-out episodes."""
+"""An environment that raises in groups, warm start and held-out episodes; moments of a rollout."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from bandit import ENDS, SETTINGS, on_stage, small_family
-from stage import roll_out
+import torch
+from bandit import ENDS, SETTINGS, Bandit, on_stage, small_family
+from stage import roll_out, rows_of
 
 from baselines import loop, vldac
+from baselines.learning.batch import moments
 from baselines.learning.collect import Environments
 from baselines.learning.warm_start import WarmConfig, collect
 from vlgym.env import VLEnv
@@ -85,20 +87,33 @@ def test_a_run_notes_failures_of_its_warm_start_and_of_held_out_episodes(tmp_pat
 
 
 def test_the_failures_that_end_a_run_are_written_down(tmp_path, monkeypatch):
-    made = Environments.make
-
-    def fail(reply):
-        raise RuntimeError("the engine fell over")
-
-    def make_env(self, index, env_id=None):
-        env = made(self, index, env_id)
-        env.step = fail
-        return env
-
-    monkeypatch.setattr(Environments, "make", make_env)
-    out = tmp_path / "run"
-    with pytest.raises(FailedError, match="failed 3 times in a row, last with RuntimeError: the engine fell over"):
+    monkeypatch.setattr(Bandit, "step", lambda self, reply: 1 / 0)
+    out, error = tmp_path / "run", "ZeroDivisionError: division by zero"
+    with pytest.raises(FailedError, match=f"failed 3 times in a row, last with {error}"):
         vldac.train(vldac.Config(**SETTINGS, out=out))
     rows = read_failures(out)
     assert len(rows) == 2 * SETTINGS["num_envs"] + 1
-    assert {(row["update"], row["error"]) for row in rows} == {(1, "RuntimeError: the engine fell over")}
+    assert {(row["update"], row["error"]) for row in rows} == {(1, error)}
+
+
+pytestmark = pytest.mark.usefixtures("some_bandits")
+
+
+def test_the_log_has_moments_of_advantages_returns_and_values_before_normalisation(finished):
+    batch, metrics = roll_out(on_stage(vldac, rollout_steps=4))
+    batch.returns, batch.values = torch.tensor([1.0, 3.0] * 6), torch.tensor([1.0, 2.0] * 6)
+    found = moments(batch)
+    expected = {"advantages": (0.5, 0.5), "returns": (2.0, 1.0), "values": (1.5, 0.5)}
+    for name, (mean, deviation) in expected.items():
+        assert (found[f"rollout/{name}_mean"], found[f"rollout/{name}_std"]) == (mean, deviation)
+    tokens = torch.cat([sample.logp for sample in batch.samples])
+    assert metrics["rollout/entropy"] == pytest.approx(-float(tokens.mean()), rel=1e-5)
+    batch.values, batch.advantages = None, torch.tensor([-2.0, 4.0] * 6)
+    assert {name: x for name, x in moments(batch).items() if "values" in name or "advantages" in name} == {
+        "rollout/advantages_mean": 1.0, "rollout/advantages_std": 3.0,
+    }  # fmt: skip
+    batch.advantages = torch.full((12,), float("nan"))  # ArCHer learns from other replies
+    assert moments(batch) == {}
+    for row in rows_of(finished):
+        assert row.keys() >= {*found, "rollout/entropy"}
+        assert row["episode/failed"] == 0.0

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from bandit import LADDER, ONE, SETTINGS, Ladder, on_stage, small_engine
-from stage import assert_same_end, rewind, roll_out
+from stage import resume_exactly, roll_out
 
 from baselines import archer, loop, rl4vlm, self_play, vldac
 from baselines.learning.collect import Environments
@@ -18,7 +18,7 @@ from vlgym.play.curriculum import Course, Place
 
 PLAY = {
     **SETTINGS, "env": f"{LADDER},{ONE}", "num_envs": 8, "updates": 4, "rollout_steps": 3,
-    "lr": 1e-2, "max_grad_norm": 1.0, "max_new_tokens": 1, "save_every": 1,
+    "lr": 1e-2, "max_grad_norm": 1.0, "max_new_tokens": 1, "save_every": 1, "minibatch": 24,
 }  # fmt: skip
 RUNS = {
     "vldac": (vldac, "success", {"value_warmup": 1}),
@@ -36,17 +36,14 @@ pytestmark = pytest.mark.usefixtures("small_runs")
 )
 def test_a_run_stopped_in_mid_curriculum_resumes_bit_for_bit(name, tmp_path):
     module, curriculum, changes = RUNS[name]
-    config = module.Config(**{**PLAY, **changes, "curriculum": curriculum}, out=tmp_path / "whole")
-    run = module.train(config)
+    config = module.Config(**{**PLAY, **changes, "curriculum": curriculum})
+    run = resume_exactly(module, config, tmp_path)
     if config.eval_episodes:
         assert {report["env_id"] for report in run.state.evaluations} == {LADDER, ONE}
-    stopped = rewind(tmp_path / "whole", tmp_path / "stopped")
-    state = json.loads((checkpoints(stopped / "checkpoints")[-1] / "state.json").read_text())
+    state = json.loads((checkpoints(run.out / "checkpoints")[0] / "state.json").read_text())
     memory = state["processes"][0]["collector"]["curriculum"]
     assert memory != Course(curriculum, [LADDER, ONE]).sampler.memory
-    module.train(module.Config(out=stopped, resume=True))
-    assert_same_end(tmp_path / "whole", stopped)
-    for row in read_rows(tmp_path / "whole" / "log.jsonl"):
+    for row in read_rows(run.out / "log.jsonl"):
         turns = [row[f"curriculum/Ladder-v0/{level}"] for level in range(3)]
         assert sum(turns) + row["curriculum/One-v0"] >= 16
         if sum(turns):
@@ -66,7 +63,7 @@ def noted(monkeypatch):
 
 
 def test_success_climbs_and_held_out_episodes_play_the_highest_level(tmp_path, noted):
-    more = {"updates": 12, "num_envs": 32, "curriculum": "success", "eval_episodes": 2, "eval_controls": False}
+    more = {"updates": 10, "num_envs": 24, "curriculum": "success", "eval_episodes": 2, "eval_controls": False}
     config = {**PLAY, "env": LADDER, **more, "save_every": 12, "record_every": 0, "tracker": "none"}
     vldac.train(vldac.Config(**config, out=tmp_path / "run"))
     assert {last for split, last in noted if split in ("test", "val")} == {3}

@@ -1,4 +1,4 @@
-"""Defaults of precision and adapters, in a new run and in a resumed one."""
+"""Options of a learner: defaults, presets, saved ones in a resumed run, and their help."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import importlib
 import json
 import re
 import shlex
+import sys
+from contextlib import suppress
 from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,15 +15,14 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from baselines import sft
-from baselines.learning import config as config_module
+from baselines import grpo, loop, rl4vlm, sft, vldac
+from baselines.learning import config as presets
 from baselines.learning.collect import count_image_tokens
 from baselines.learning.command import main, parse
 from baselines.learning.state import list_repeated, saved_config
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.folders import TrainedLimits
 from baselines.models.lora import LoraOptions
-from baselines.runs import folder
 from baselines.runs.distributed import device_in_words
 from baselines.runs.folder import write_record
 from baselines.vldac import Config
@@ -32,12 +33,7 @@ PUBLISHED = "Qwen/Qwen2-VL-2B-Instruct"
 
 @pytest.fixture(autouse=True)
 def _any_device(monkeypatch):
-    monkeypatch.setattr(config_module, "check_device", lambda device: None)
-
-
-def resolved(**options):
-    c = Config(**options).resolve()
-    return c.dtype, c.lora.rank, c.lr
+    monkeypatch.setattr(presets, "check_device", lambda device: None)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +49,8 @@ def resolved(**options):
     ],
 )  # fmt: skip
 def test_published_models_on_cuda_train_adapters_in_bfloat16(options, expected):
-    assert resolved(**options) == expected
+    c = Config(**options).resolve()
+    assert (c.dtype, c.lora.rank, c.lr) == expected
 
 
 @pytest.mark.parametrize(
@@ -109,21 +106,15 @@ def test_image_tokens_are_those_of_the_environments_or_of_the_training(tmp_path)
     assert [count_image_tokens(model, [number]) for model in models] == [9, None]
 
 
-@pytest.fixture
-def run_of(tmp_path, monkeypatch):
-    """Record a run's configuration as a run's folder has it."""
-
-    def record(config):
-        values = {"algorithm": "VL-DAC", **asdict(config.resolve())}
-        values = json.loads(json.dumps(values, default=str))
-        monkeypatch.setattr(folder, "read_run_record", lambda out: {"config": values})
-        return Config(out=tmp_path, resume=True)
-
-    return record
+def record(config, folder):
+    """Write a run's record; return the configuration that resumes it."""
+    values = {"algorithm": config.algorithm, **asdict(config)}
+    write_record(folder / "run.json", {"config": values, "environments": {}})
+    return type(config)(out=folder, resume=True)
 
 
-def test_the_largest_gap_may_change_on_resuming_and_adapters_may_not(run_of):
-    asked = run_of(Config(lora=LoraOptions(rank=8), max_logp_gap=0.2))
+def test_the_largest_gap_may_change_on_resuming_and_adapters_may_not(tmp_path):
+    asked = record(Config(lora=LoraOptions(rank=8), max_logp_gap=0.2).resolve(), tmp_path)
     again = saved_config(replace(asked, max_logp_gap=0.5))
     assert again.max_logp_gap == 0.5
     assert saved_config(replace(asked, lora=LoraOptions(rank=8))).lora == LoraOptions(rank=8)
@@ -132,9 +123,8 @@ def test_the_largest_gap_may_change_on_resuming_and_adapters_may_not(run_of):
 
 
 @pytest.mark.parametrize("saved", [{"no_such": 1}, {"lora": {"no_such": 1}}])
-def test_an_option_of_another_version_is_named_on_resuming(saved, tmp_path, monkeypatch):
-    record = {"config": {"algorithm": "VL-DAC", **saved}}
-    monkeypatch.setattr(folder, "read_run_record", lambda out: record)
+def test_an_option_of_another_version_is_named_on_resuming(saved, tmp_path):
+    write_record(tmp_path / "run.json", {"config": {"algorithm": "VL-DAC", **saved}, "environments": {}})
     words = "does not know, 'no_such'; resume it with the version that began it"
     with pytest.raises(UserError, match=words):
         saved_config(Config(out=tmp_path, resume=True))
@@ -172,11 +162,9 @@ def moved(config):
 def test_the_command_that_a_stopped_run_prints_resumes_it_with_every_option(learner, tmp_path):
     kind = importlib.import_module(f"baselines.{learner}").Config
     config = replace(moved(kind()), out=tmp_path)
-    values = {"algorithm": kind.algorithm, **asdict(config)}
-    write_record(tmp_path / "run.json", {"config": values, "environments": {}})
+    record(config, tmp_path)
     words = ["--resume", "--out", str(tmp_path), *shlex.split(list_repeated(config))]
-    asked = parse(kind, None, words)
-    assert saved_config(asked) == config
+    assert saved_config(parse(kind, None, words)) == config
 
 
 def test_help_of_a_learner_fits_and_names_the_command_as_it_is_typed(monkeypatch, capsys):
@@ -196,3 +184,69 @@ def test_a_wrong_option_of_a_learner_steers_no_terminal(monkeypatch, capsys):
     error = capsys.readouterr().err
     assert r"\x1b]0;x" in error
     assert "\x1b" not in error
+
+
+def test_a_budget_in_environment_steps_alone_bounds_no_updates():
+    config = Config(updates=None, env_steps=50_000)
+    assert config.resolve().most_updates >= 50_000
+    assert replace(config, env_steps=None).resolve().most_updates == 80
+
+
+CONFIGS = {"vldac": vldac.Config, "rl4vlm": rl4vlm.Config, "loop": loop.Config, "grpo": grpo.Config}
+
+
+def test_every_preset_suits_a_learner_and_its_values_are_in_range():
+    for name in presets.PRESETS:
+        suited = 0
+        for config in CONFIGS.values():
+            with suppress(UserError):  # a preset of another learner
+                changed = presets.apply(config(), name)
+                suited += 1
+                assert changed.resolve().preset == name
+        assert suited
+
+
+def test_options_beside_a_preset_win(monkeypatch):
+    asked = {}
+    words = ["vldac", "--preset", "paper-ezpoints", "--gamma", "0.5", "--lora.rank", "4"]
+    monkeypatch.setattr(sys, "argv", words)
+    main(vldac.Config, lambda config: asked.update(config=config), "")
+    config = asked["config"]
+    assert (config.preset, config.gamma) == ("paper-ezpoints", 0.5)
+    assert (config.lora.rank, config.lora.alpha) == (4, 32.0)
+
+
+def test_a_published_model_on_cuda_plays_many_short_rollouts(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+
+    def sizes(*words):
+        config = parse(vldac.Config, None, words)
+        return config.num_envs, config.rollout_steps
+
+    published = ("--model", "Qwen/Qwen2-VL-2B-Instruct")
+    assert sizes(*published) == (128, 2)
+    assert sizes(*published, "--num-envs", "8") == (8, 2)
+    assert sizes(*published, "--preset", "24gb") == (16, 16)
+    assert sizes(*published, "--device", "cpu") == sizes() == (32, 8)
+
+
+def test_unknown_presets_and_those_of_other_learners_are_refused():
+    with pytest.raises(UserError, match="paper-miniworld"):
+        presets.apply(vldac.Config(), "paper-miniwrld")
+    with pytest.raises(UserError, match="group, which this learner does not have"):
+        presets.apply(vldac.Config(), "paper-loop")
+    assert presets.chosen(loop.Config, ["--preset=paper-loop"]).group == 6
+    assert presets.chosen(vldac.Config, ["--seed", "1"]) == vldac.Config()
+
+
+def test_presets_are_listed_with_hardware_and_minutes(capsys):
+    for words in (["--preset"], ["--seed", "1", "--preset", "list"]):
+        with pytest.raises(SystemExit) as ended:
+            parse(vldac.Config, None, words)
+        assert ended.value.code == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert [line.split()[0] for line in lines] == list(presets.PRESETS)
+        assert lines[1].split("  ")[-1] == " 20,480 steps, 53 minutes with 7B on an H200".strip()
+        assert "21 GiB" in lines[0]
+    small = presets.apply(vldac.Config(model="org/model", device="cuda"), "24gb")
+    assert (small.num_envs * small.rollout_steps, small.micro_batch, small.lora.rank) == (256, 4, 16)

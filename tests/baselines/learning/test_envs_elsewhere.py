@@ -1,4 +1,4 @@
-"""Environments in worker processes: the same run bit for bit, with workers killed."""
+"""A learner on an environment of every family, and on environments in worker processes."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from stage import SMALL, assert_same_end
+from samples import DEVICE
+from stage import ONE_UPDATE, SMALL, assert_same_end
 
 from baselines import self_play, vldac
 from baselines.learning.collect import Collector
 from baselines.learning.warm_start import WarmConfig
+from baselines.runs.logs import read_rows
 from vlgym.env_groups.workers import WorkerGroup
 from vlgym.errors import UserError
 
 BRIEF = {
-    **SMALL, "updates": 2, "rollout_steps": 2, "minibatch": 4, "save_every": 2, "record_every": 1,
-    "env_kwargs": ("max_turns=4",), "warm": WarmConfig(steps=2, samples=16, batch=4, check_every=2, val_episodes=4),
+    **SMALL, "updates": 2, "num_envs": 2, "rollout_steps": 2, "minibatch": 4, "save_every": 2, "record_every": 1,
+    "epochs": 1, "max_new_tokens": 9, "eval_episodes": 0, "env_kwargs": ("max_turns=4",),
+    "warm": WarmConfig(steps=2, samples=16, batch=4, check_every=2, val_episodes=2),
 }  # fmt: skip
 
 
@@ -53,3 +56,40 @@ def test_a_run_with_killed_workers_ends_as_the_undisturbed_one(tmp_path, monkeyp
 def test_self_play_stays_in_this_process():
     with pytest.raises(UserError, match="does not go with --envs"):
         replace(self_play.Config(), envs="processes").resolve()
+
+
+BROWSER = [pytest.mark.xdist_group("browser"), pytest.mark.exhaustive]
+CASES = [
+    pytest.param("vlgym/SeeDigit-v0", (), id="sight"),
+    pytest.param(
+        "vlgym/Sokoban-v0",
+        ("group=small-v0", "planner=global", "max_turns=4"),
+        id="sokoban",
+        marks=pytest.mark.exhaustive,
+    ),
+    pytest.param("vlgym/TicTacToe-v0", (), id="pettingzoo", marks=pytest.mark.exhaustive),
+    pytest.param("vlgym/EZPoints-v0", ("max_turns=4",), id="cards", marks=pytest.mark.exhaustive),
+    pytest.param("vlgym/OneRoom-v0", ("max_turns=4",), id="miniworld", marks=pytest.mark.exhaustive),
+    pytest.param("vlgym/Football-v0", ("max_turns=3",), id="football", marks=pytest.mark.exhaustive),
+    pytest.param(
+        "vlgym/ALFWorld-v0", ("image_size=[112, 112]", "max_turns=4"), id="alfworld", marks=pytest.mark.exhaustive
+    ),
+    pytest.param("vlgym/WebShop-v0", ("max_turns=4",), id="webshop", marks=BROWSER),
+    pytest.param("vlgym/WebUI-v0", ("max_turns=2",), id="webui", marks=BROWSER),
+]
+
+
+@pytest.mark.on_device
+@pytest.mark.parametrize(("env_id", "arguments"), CASES)
+def test_an_update_runs_and_sampling_agrees_with_scoring(tmp_path, env_id, arguments):
+    run = vldac.train(replace(
+        vldac.Config(**ONE_UPDATE), env=env_id, env_kwargs=arguments, minibatch=2, eval_episodes=1,
+        max_new_tokens=None, device=DEVICE, out=tmp_path / "run",
+        warm=WarmConfig(steps=1, samples=8, batch=4, val_episodes=1),
+    ))  # fmt: skip
+    (row,) = read_rows(run.out / "log.jsonl")
+    assert (row["env_steps"], row["env/failures"]) == (4, 0)
+    assert row["rollout/logp_diff_max"] < (1e-4 if DEVICE == "cpu" else 1e-3)
+    assert row["policy/grad_norm"] >= 0
+    assert [e["episodes"] for e in run.state.evaluations] == [1, 1]
+    assert run.state.warm.longest_reply > 0

@@ -1,49 +1,31 @@
-"""The losses against numbers computed by hand and identities between them."""
+"""The losses and the shaping of rewards against numbers computed by hand."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from baselines import rl4vlm, vldac
 from baselines.learning import losses
+from baselines.learning.collect import RewardOptions, repeats_itself
+from vlgym.types import StepRecord
 
 T = torch.tensor
 
 
-def column(*xs: float) -> torch.Tensor:
-    return T([[x] for x in xs])
-
-
-def flags(*xs: int) -> torch.Tensor:
-    return T([[bool(x)] for x in xs])
-
-
-def test_termination_does_not_bootstrap_and_truncation_does():
-    common = {"gamma": 0.5, "lam": 1.0}
-    r, v, last, final = column(1.0, 1.0), column(0.0, 0.0), T([100.0]), column(8.0, 8.0)
-    ended, _ = vldac.step_gae(r, v, last, flags(0, 1), flags(0, 0), final, **common)
-    torch.testing.assert_close(ended, column(1.5, 1.0))
-    cut, _ = vldac.step_gae(r, v, last, flags(0, 0), flags(0, 1), final, **common)
-    torch.testing.assert_close(cut, column(3.5, 5.0))  # 1 + .5*8 = 5; 1 + .5*5
-    both, _ = vldac.step_gae(r, v, last, flags(0, 1), flags(0, 1), final, **common)
-    torch.testing.assert_close(both, ended)
-
-
-def test_leave_one_out_compares_with_the_mean_of_the_others_and_sums_to_zero():
-    a = losses.leave_one_out(T([[1.0, 2.0, 6.0]]))
-    torch.testing.assert_close(a, T([[1 - 4.0, 2 - 3.5, 6 - 1.5]]))
-    assert losses.leave_one_out(torch.randn(7, 5)).sum(-1).abs().max() < 1e-5
+def test_a_group_of_one_has_no_advantage():
     for advantages in (losses.leave_one_out, losses.group_relative):
         with pytest.raises(ValueError, match="at least 2"):
             advantages(torch.ones(3, 1))
 
 
-def test_normalised_advantages_have_mean_0_and_std_1_and_a_single_one_survives():
-    a = losses.normalise_advantages(T([1.0, 2.0, 3.0]))
-    torch.testing.assert_close(a, T([-1.0, 0.0, 1.0]))
+def test_a_single_advantage_and_equal_ones_survive_normalisation():
     assert losses.normalise_advantages(T([5.0])).item() == 5.0
     assert losses.normalise_advantages(T([2.0, 2.0])).tolist() == [0.0, 0.0]
     assert losses.normalise_advantages(torch.rand(4, dtype=torch.float64)).dtype == torch.float32
@@ -128,3 +110,39 @@ def test_the_entropy_of_sampled_tokens_is_in_expectation_the_policys_in_value_an
         if loss is found:
             by_samples = logits.grad
     torch.testing.assert_close(by_samples, logits.grad)
+
+
+BLANK = StepRecord(
+    "a/B-v0", 0, 0, 0, [], np.zeros((1, 1, 3), np.uint8), "", "go", (), "ok", 1.0, False, False, False, False
+)
+
+
+def shaped(options: RewardOptions, tokens: int = 5, **changes: Any) -> float:
+    return options.shape(replace(BLANK, extra=SimpleNamespace(ids=[0] * tokens), **changes))
+
+
+def test_by_default_only_an_unreadable_reply_costs():
+    assert shaped(RewardOptions(), reward=-2.5) == -2.5
+    assert shaped(RewardOptions(), invalid=True) == 0.5
+
+
+def test_the_length_bonus_is_for_replies_below_the_limit_only():
+    options = RewardOptions(length_bonus=0.001, length_limit=200)
+    assert shaped(options, 199, reward=0.0) == pytest.approx(0.199)
+    assert shaped(options, 200, reward=0.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("reply", "span", "expected"),
+    [
+        ("a b c d a b c d a b c d", None, True),
+        ("a b c d a b c d", None, False),
+        ("up up up up up up", None, True),
+        ("push it. <action>" + "up; " * 12 + "</action>", (17, 17 + 48), False),  # a plan may repeat moves
+        ("", None, False),
+    ],
+)
+def test_a_reply_repeats_itself_if_four_words_come_three_times_outside_the_action(reply, span, expected):
+    assert repeats_itself(replace(BLANK, reply=reply, span=span)) is expected
+    options = RewardOptions(repetition_penalty=0.2)
+    assert shaped(options, reply=reply, span=span) == pytest.approx(0.8 if expected else 1.0)

@@ -12,8 +12,8 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from bandit import SETTINGS, small_family
-from stage import SMALL, Stage, assert_same_end, rewind, roll_out
+from bandit import SETTINGS, small_engine, small_family
+from stage import SMALL, Stage, resume_exactly, roll_out
 from toy_games import MEET, NIM, Nim
 from toys import installed
 
@@ -21,7 +21,6 @@ import vlgym
 from baselines import self_play
 from baselines.engine.engine import Sample
 from baselines.learning.game_collector import PoolOptions
-from baselines.learning.warm_start import WarmConfig
 from baselines.runs.folder import checkpoints
 from vlgym.errors import FailedError, UserError
 from vlgym.games.multi import Round
@@ -56,7 +55,7 @@ def make(folder: Path, env: str = "vlgym/Nim-v0", say: Callable[[Turn], str] = l
     """Self-play at four tables, with what the model says made up."""
     changes = options.pop("changes", {})
     config = replace(self_play.Config(**SMALL), env=env, pool=PoolOptions(**options), **changes).resolve()
-    stage = Stage(config)
+    stage = Stage(config, small_engine())
     stage.out, stage.policy = folder, Scripted(stage.weights.engine, say)  # type: ignore[assignment]
     learner = self_play.SelfPlay(stage)  # type: ignore[arg-type]
     return SimpleNamespace(learner=learner, games=learner.collector, pool=learner.collector.pool, stage=stage)
@@ -190,49 +189,37 @@ def test_the_pool_keeps_its_first_and_its_newest_members_and_files_of_checkpoint
     assert not pool._file(12).exists()
 
 
-class Broken(Nim):
-    """Raises in the middle of some games."""
-
-    def make_moves(self, moves: Any) -> Any:
-        if self.pile == 3 and self.cards[0] == 0:
-            raise RuntimeError("the engine stopped")
-        return super().make_moves(moves)
-
-
-class Dead(Nim):
-    """Raises always."""
-
-    def draw(self, seat: int) -> Any:
-        raise RuntimeError("no picture")
-
-
 def test_a_game_that_fails_is_noted_and_left_and_three_in_a_row_end_the_run(tmp_path, monkeypatch):
+    make_moves, stopped = Nim.make_moves, []
+
+    def stop_once(self, moves):
+        if self.pile == 3 and not stopped:
+            stopped.append(self)
+            raise RuntimeError("the engine stopped")
+        return make_moves(self, moves)
+
     games = make(tmp_path, past=0, fixed=0).games
-    for index in range(len(games.tables)):
-        games.tables[index].game.__class__ = Broken
+    monkeypatch.setattr(Nim, "make_moves", stop_once)
     played = games.play(1, 40)
     assert games.envs.failures[0]["error"] == "RuntimeError: the engine stopped"
     numbers = {trajectory[0].episode for trajectory in played}
     assert not numbers & {failure["episode"] for failure in games.envs.failures}
-    monkeypatch.setattr(Nim, "draw", Dead.draw)
+    monkeypatch.setattr(Nim, "draw", lambda self, seat: 1 / 0)
     with pytest.raises(FailedError, match="failed 3 times in a row"):
         games.play(2, 4)
 
 
-WRONG = [
-    ({"env": "vlgym/NumberLine-v0"}, "vlgym/NumberLine-v0 is for one agent. Of several: vlgym/"),
-    ({"pool": PoolOptions(past=0.7, fixed=0.6)}, "they may be 1 at most"),
-]
-
-
-def test_what_does_not_go_together_is_one_clear_line(tmp_path):
-    for changes, line in WRONG:
-        options = {**SMALL, "env": "vlgym/Nim-v0", **changes}
-        config = self_play.Config(**options, out=tmp_path / "run")
-        with pytest.raises(UserError) as error:
-            self_play.train(replace(config, warm=WarmConfig(steps=0)))
-        assert line in str(error.value)
-        assert "\n" not in str(error.value)
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"env": "vlgym/NumberLine-v0"}, r"^vlgym/NumberLine-v0 is for one agent\. Of several: vlgym/[^\n]*$"),
+        ({"pool": PoolOptions(past=0.7, fixed=0.6)}, r"^[^\n]*they may be 1 at most[^\n]*$"),
+    ],
+)
+def test_what_does_not_go_together_is_one_clear_line(tmp_path, changes, line):
+    options = {**SETTINGS, "env": "vlgym/Nim-v0", **changes}
+    with pytest.raises(UserError, match=line):
+        self_play.train(self_play.Config(**options, out=tmp_path / "run"))
 
 
 RUN = {
@@ -245,14 +232,10 @@ RUN = {
 
 @patch("baselines.learning.run.load_family", lambda *args, **options: small_family())
 def test_a_run_that_stops_and_resumes_with_its_pool_ends_as_one_that_does_not(tmp_path):
-    whole = tmp_path / "whole"
-    self_play.train(self_play.Config(**{**RUN, "out": whole}))
-    parts = rewind(whole, tmp_path / "parts")
-    self_play.train(self_play.Config(out=parts, resume=True))
-    assert_same_end(whole, parts)
+    whole = resume_exactly(self_play, self_play.Config(**RUN), tmp_path).out
     state = json.loads((checkpoints(whole / "checkpoints")[-1] / "state.json").read_text())
     assert [member["update"] for member in state["processes"][0]["collector"]["pool"]] == [0, 2]
-    tables = [out / "rating" / "update-000003" / "Nim-v0" / "table.json" for out in (whole, parts)]
+    tables = [out / "rating" / "update-000003" / "Nim-v0" / "table.json" for out in (whole, tmp_path / "stopped")]
     names = {each["name"] for each in json.loads(tables[0].read_text())["ratings"]}
     assert names == {"the model", "after 0 updates", "after 2 updates", "random"}
     assert tables[0].read_text() == tables[1].read_text()

@@ -1,5 +1,4 @@
-"""An exported folder shows the library and servers what the model was trained on: same pixels, ids
-and logits."""
+"""An exported folder shows the library what the model was trained on: same pixels, ids and logits."""
 
 from __future__ import annotations
 
@@ -8,6 +7,7 @@ import json
 import pytest
 import torch
 from publish import publish
+from safetensors.torch import load_file
 from samples import ANSWER, ask_library, messages, picture
 from tiny_families import EACH
 from torch.testing import assert_close
@@ -17,6 +17,7 @@ from baselines.engine.engine import Engine
 from baselines.models.library import load_processor
 from baselines.models.load import load_family
 from baselines.models.lora import LoraOptions, adapters, add_adapters, export_merged
+from vlgym.errors import UserError
 
 SIZES = ((224, 224), (300, 420))
 
@@ -82,3 +83,27 @@ def test_settings_in_the_newer_single_file_are_exported_as_files(folder, tmp_pat
     out = export_merged(family, tmp_path / "out")
     assert "image_processor" not in json.loads((out / "processor_config.json").read_text())
     assert load_family(str(out)).pixels == (56 * 56, 28 * 28 * 9)
+
+
+def test_an_export_is_a_plain_checkpoint(tmp_path):
+    family = load_family("tiny")
+    family.model.save_pretrained(tmp_path / "before")
+    add_adapters(family, LoraOptions(rank=4), seed=0)
+    folders = (tmp_path / "before", export_merged(family, tmp_path / "model"))
+    one, other = (
+        {name: (x.shape, x.dtype) for name, x in load_file(each / "model.safetensors").items()} for each in folders
+    )
+    assert one == other
+    config, new_config = (json.loads((each / "config.json").read_text()) for each in folders)
+    assert config == new_config
+    names = {path.name for path in folders[1].iterdir()}
+    assert {"generation_config.json", "chat_template.jinja"} <= names
+    assert "adapter_config.json" not in names
+    assert list(tmp_path.glob(".*")) == []
+
+
+def test_an_export_does_not_delete_a_folder_that_holds_something_else(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="choose a new or empty folder"):
+        export_merged(load_family("tiny"), tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "mine"

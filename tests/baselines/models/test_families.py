@@ -9,10 +9,8 @@ import numpy as np
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import messages, picture
-from torch.testing import assert_close
+from samples import messages, picture, say
 
-from baselines.engine.engine import Engine
 from baselines.models.load import load_family
 from baselines.models.tiny import SPECIAL_TOKENS, TAGS, build_tokenizer
 
@@ -36,23 +34,8 @@ def test_building_tiny_twice_gives_the_same_weights_and_moves_no_global_generato
     assert not torch.equal(one.lm_head.weight, other.lm_head.weight)
 
 
-def test_the_frozen_copy_keeps_its_weights_when_the_original_learns(family, engine, prompts):
-    family.model.model.visual.requires_grad_(False)
-    frozen = Engine(family.frozen_copy(), max_new_tokens=10, vision_of=engine)
-    ids = torch.tensor([family.encode_reply("target 3")] * len(prompts))
-    mask = torch.ones_like(ids, dtype=torch.bool)
-    before = frozen.score(prompts, ids, mask)
-    assert not before.requires_grad
-    assert_close(before, engine.score(prompts, ids, mask).detach(), atol=1e-6, rtol=0)
-    with torch.no_grad():
-        for p in family.language_model.parameters():
-            p.mul_(1.1)
-    assert torch.equal(frozen.score(prompts, ids, mask), before)
-    assert (engine.score(prompts, ids, mask).detach() - before).abs().max() > 1e-3
-
-
 def test_a_prompts_system_message_stands_after_the_users_in_one_system_turn(family):
-    rules = {"role": "system", "content": [{"type": "text", "text": "Push the box."}]}
+    rules = say("Push the box.", "system")
     turn = messages(np.zeros((28, 28, 3), np.uint8), "Which way?")
     without = family.encode(turn)
     for own, expected in ((None, "Push the box."), ("Be brief.", "Be brief.\n\nPush the box.")):

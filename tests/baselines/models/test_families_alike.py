@@ -1,16 +1,20 @@
-"""Properties of every model family, on its tiny offline model, loaded from a folder as a published
-one is."""
+"""Properties of every model family, on a tiny model, loaded from a folder as a published one is."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from samples import ANSWER, DEVICE, INSTRUCTIONS, messages, picture
+from publish import publish
+from samples import ANSWER, CHATS, DEVICE, INSTRUCTIONS, messages, picture, say
 from tiny_families import EACH
 from torch.testing import assert_close
 
-from baselines.engine.engine import Engine, common_prefix
+from baselines.engine.engine import Engine, common_prefix, make_engine
+from baselines.models.folders import TrainedLimits
 from baselines.models.load import load_family
+from baselines.policies.hf import EnginePolicy, Sampling
+from vlgym.registry.making import make
+from vlgym.types import Turn
 
 
 @pytest.fixture(params=EACH)
@@ -20,18 +24,17 @@ def family(request, model_folder):
 
 @pytest.fixture
 def prompts(family):
-    """A long common beginning; one picture, the same again, another, two in a conversation,
-    none."""
+    """A common beginning; a picture, the same again, another, two in a conversation, none."""
 
     def ask(seed: int, end: str) -> list[dict]:
         content = messages(picture(seed), end)[0]["content"]
         content = [{"type": "text", "text": INSTRUCTIONS}, *content]
         return [{"role": "user", "content": content}]
 
-    text = {"role": "user", "content": [{"type": "text", "text": INSTRUCTIONS + "hit, stand"}]}
     chats = [
         ask(1, "+, -"), ask(1, "+, -"), ask(2, "turn left, turn right, move forward"),
-        [*ask(3, "+, -"), ANSWER, *messages(picture(4, (90, 40)), "And now?")], [text],
+        [*ask(3, "+, -"), ANSWER, *messages(picture(4, (90, 40)), "And now?")],
+        [say(INSTRUCTIONS + "hit, stand")],
     ]  # fmt: skip
     return [family.encode(chat) for chat in chats]
 
@@ -48,8 +51,7 @@ def take_gradients(family) -> dict[str, torch.Tensor]:
 
 
 def library_log_probs(family, prompt, ids) -> torch.Tensor:
-    """Log-probabilities of a reply by the library's model from pixels and ids: its positions, masks
-    and vision."""
+    """Log-probabilities of a reply by the library's model, from pixels and ids."""
     full = torch.cat([prompt.ids.to(DEVICE), ids])[None]
     types = torch.zeros_like(full, dtype=torch.int32)
     types[0, prompt.image_slots] = 1
@@ -110,3 +112,22 @@ def test_sampling_and_scoring_agree_in_float32_on_bfloat16_weights(family, promp
         assert (logp - fine)[out.mask].abs().mean() < 0.1
     logits = coarse.logits(coarse.language_model.embed_tokens.weight[:50])
     assert (logits != logits.bfloat16().float()).float().mean() > 0.9  # not rounded
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_the_fast_and_the_plain_engine_give_the_same_replies(name, model_folder, tmp_path):
+    folder = str(publish(model_folder(name), tmp_path / name, name))
+    made = [make_engine(load_family(folder, plain=plain), max_new_tokens=12) for plain in (False, True)]
+    assert [each.name for each in made] == ["engine", "generate"]
+    never = {*made[0].family.suppressed} | {*made[1].family.suppressed}
+    for each in made:  # the library's tokenizers count more tokens as special
+        each.suppress[list(never - {*each.family.stop_ids})] = float("-inf")
+    env_id = "vlgym/NumberLine-v0"
+    turns = [Turn(prompt, make(env_id), env_id, seed=3, turn=turn) for turn, prompt in enumerate(CHATS * 2)]
+    policies = [EnginePolicy(each, Sampling(11, 0.5, 12), name="x", limits=TrainedLimits()) for each in made]
+    one, other = (
+        [(x.text, x.cut, x.usage.prompt_tokens, x.usage.completion_tokens) for x in policy.reply(turns)]
+        for policy in policies
+    )
+    assert one == other
+    assert len({text for text, *_ in one}) > 4

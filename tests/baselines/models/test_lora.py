@@ -1,30 +1,49 @@
-"""Adapters, the views of the model without them, and plain checkpoints."""
+"""Adapters, the views of the model without them, and PEFT's own format."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from peft import LoraConfig, PeftModel, get_peft_model
 from samples import messages, picture
+from stage import ONE_UPDATE, SMALL
 from tiny_families import EACH
 from torch import nn
 from torch.testing import assert_close
-from transformers import AutoModelForImageTextToText, AutoTokenizer
+from transformers import AutoModelForImageTextToText
 
+from baselines import vldac
 from baselines.engine.engine import Engine
 from baselines.models.load import load_family
-from baselines.models.lora import LoraOptions, adapters, add_adapters, export_merged, merged_copy, reference
+from baselines.models.lora import (
+    ADAPTER_WEIGHTS,
+    CONFIG,
+    LoraOptions,
+    adapters,
+    add_adapters,
+    export_adapter,
+    merged_copy,
+    reference,
+)
+from baselines.plugin import make_hf
 from vlgym.errors import UserError
 
 
-def randomise(family, seed: int = 1) -> None:
-    """Give the adapters weights as if they had learnt something."""
+def randomise(family, seed: int = 1):
+    """The family, its adapters as if they had learnt something."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in list(adapters(family).parameters()):
             parameter.normal_(0.0, 0.05, generator=generator)
+    return family
+
+
+def learnt(family, rank: int = 4, alpha: float | None = None):
+    add_adapters(family, LoraOptions(rank=rank, alpha=alpha), seed=0)
+    return randomise(family)
 
 
 def replies(family, prompts) -> tuple[torch.Tensor, torch.Tensor]:
@@ -33,7 +52,8 @@ def replies(family, prompts) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @torch.no_grad()
-def scores(family, prompts) -> torch.Tensor:
+def scores(family, prompts=None) -> torch.Tensor:
+    prompts = prompts or [family.encode(messages(picture(1), "which way?"))]
     return Engine(family, max_new_tokens=10).score(prompts, *replies(family, prompts))
 
 
@@ -43,9 +63,6 @@ def linears(family) -> dict[str, nn.Linear]:
 
 def sampled(engine, prompts):
     return engine.sample(prompts, torch.Generator().manual_seed(0))
-
-
-# ---- adding adapters ---------------------------------------------------------------------------
 
 
 def test_every_linear_layer_has_an_adapter_and_all_gradients_are_theirs(family, prompts):
@@ -86,24 +103,18 @@ def test_options_that_mean_no_adapters_are_refused_with_the_way_out(family):
 
 
 @torch.no_grad()
-def test_without_gradients_a_factor_is_cast_once_per_change_into_one_place(prompts):
-    family = load_family("tiny", dtype="bfloat16")
-    add_adapters(family, LoraOptions(rank=4), seed=0)
-    randomise(family)
-    engine, factors = Engine(family, max_new_tokens=4), list(adapters(family).children())
-    before, copies = sampled(engine, prompts), [factor.cast(torch.bfloat16) for factor in factors]
+def test_without_gradients_a_factor_is_cast_once_per_change_into_one_place():
+    family = learnt(load_family("tiny", dtype="bfloat16"))
+    factors = list(adapters(family).children())
+    copies = [factor.cast(torch.bfloat16) for factor in factors]
     copies[0].fill_(7)
     assert (factors[0].cast(torch.bfloat16) == 7).all(), "it is cast again"
     randomise(family, seed=2)
     for factor, copy in zip(factors, copies, strict=True):
         assert factor.cast(torch.bfloat16).data_ptr() == copy.data_ptr()
         assert torch.equal(copy, factor.weight.bfloat16())
-    assert not torch.equal(sampled(engine, prompts).logp, before.logp)
     with torch.enable_grad():
         assert factors[0].cast(torch.bfloat16).requires_grad
-
-
-# ---- reference and merged copy -----------------------------------------------------------------
 
 
 def test_the_reference_is_the_base_while_the_adapters_learn(family, engine, prompts):
@@ -123,10 +134,8 @@ def test_the_reference_is_the_base_while_the_adapters_learn(family, engine, prom
 
 @pytest.mark.parametrize("name", EACH)
 def test_the_merged_copy_samples_and_scores_as_base_and_adapters_do(name, model_folder):
-    family = load_family(str(model_folder(name)))
+    family = learnt(load_family(str(model_folder(name))))
     prompts = [family.encode(messages(picture(seed), "Say a word.")) for seed in (1, 2)]
-    add_adapters(family, LoraOptions(rank=4), seed=0)
-    randomise(family)
     apart, merged = (Engine(x, max_new_tokens=10) for x in (family, merged_copy(family)))
     one, two = sampled(apart, prompts), sampled(merged, prompts)
     assert torch.equal(one.ids, two.ids)
@@ -138,34 +147,62 @@ def test_the_merged_copy_samples_and_scores_as_base_and_adapters_do(name, model_
     assert not torch.allclose(base, scores(family, prompts), atol=1e-2)
 
 
-def test_an_exported_model_is_a_plain_checkpoint_with_the_merged_models_logits(family, tmp_path):
-    family.tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
-    family.model.save_pretrained(tmp_path / "before")
-    add_adapters(family, LoraOptions(rank=4), seed=0)
-    randomise(family)
-    folder = export_merged(family, tmp_path / "model")
-    names = {path.name for path in folder.iterdir()}
-    assert {"config.json", "generation_config.json", "model.safetensors", "chat_template.jinja"} <= names
-    assert "adapter_config.json" not in names
-    folders = (tmp_path / "before", folder)
-    shapes, new_shapes = (
-        {name: (x.shape, x.dtype) for name, x in load_file(each / "model.safetensors").items()} for each in folders
-    )
-    assert shapes == new_shapes
-    config, new_config = (json.loads((each / "config.json").read_text()) for each in folders)
-    assert config == new_config
-    loaded = AutoModelForImageTextToText.from_pretrained(folder)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    ids = torch.tensor([tokenizer.encode("target 3 current 7", add_special_tokens=False)])
-    assert ids[0].tolist() == family.encode_text("target 3 current 7")
-    expected = merged_copy(family).model(input_ids=ids).logits
-    assert torch.equal(loaded(input_ids=ids).logits, expected)
-    assert torch.allclose(family.model(input_ids=ids).logits, expected, atol=1e-4)
-    assert list(tmp_path.glob(".*")) == []
+def peft_model(base, folder):
+    model = AutoModelForImageTextToText.from_pretrained(base).eval()
+    return PeftModel.from_pretrained(model, folder)
 
 
-def test_an_export_does_not_delete_a_folder_that_holds_something_else(tmp_path):
-    (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match="choose a new or empty folder"):
-        export_merged(load_family("tiny"), tmp_path)
-    assert (tmp_path / "notes.txt").read_text() == "mine"
+@pytest.mark.parametrize("name", [pytest.param("qwen2_vl", marks=pytest.mark.exhaustive), "qwen3_vl"])
+def test_peft_loads_exported_adapters_and_computes_what_we_compute(name, model_folder, tmp_path):
+    base = str(model_folder(name))
+    family = learnt(load_family(base), alpha=6.0)
+    before = scores(load_family(base))
+    folder = export_adapter(family, tmp_path / "adapter", base)
+    adapted = peft_model(base, folder)
+    assert adapted.peft_config["default"].base_model_name_or_path == base
+    ours = scores(family)
+    theirs = family.twin({})
+    theirs.adopt(adapted.get_base_model())  # with PEFT's layers in it
+    assert_close(scores(theirs), ours, atol=1e-5, rtol=0)
+    assert (ours - before).abs().max() > 1e-2
+    # As a user of the libraries alone has it: logits of plain text.
+    ids = torch.tensor([family.encode_text("turn left, turn right")])
+    with torch.no_grad():
+        expected = family.model(input_ids=ids).logits
+        assert_close(adapted(input_ids=ids).logits, expected, atol=1e-5, rtol=0)
+
+
+def test_a_run_writes_the_merged_model_its_adapters_and_the_model_under_them(tmp_path):
+    config = replace(
+        vldac.Config(**ONE_UPDATE), lora=LoraOptions(rank=2, alpha=3.0), lr=3e-3,
+        warm=SMALL["warm"], out=tmp_path / "run", export_adapter=tmp_path / "elsewhere",
+    )  # fmt: skip
+    run = vldac.train(config)
+    expected, adapter = scores(run.weights.family), run.out / "adapter"
+    base = json.loads((adapter / CONFIG).read_text())["base_model_name_or_path"]
+    assert base == str(run.out / "base")
+    family = load_family(base, image_tokens=4)
+    assert not torch.allclose(scores(family), expected, atol=1e-3)
+    family.adopt(peft_model(base, adapter).get_base_model())
+    assert_close(scores(family), expected, atol=1e-5, rtol=0)
+    for name in (CONFIG, ADAPTER_WEIGHTS):
+        assert (tmp_path / "elsewhere" / name).read_bytes() == (adapter / name).read_bytes()
+    settings = make_hf(str(adapter), temperature=0.0, threads=1).describe()
+    assert settings["max_new_tokens"] == ONE_UPDATE["max_new_tokens"]
+    moved = (tmp_path / "run").rename(tmp_path / "moved")  # the base is next to the adapters
+    for folder in ("model", "adapter"):
+        assert_close(scores(load_family(str(moved / folder), image_tokens=4)), expected, atol=1e-5, rtol=0)
+
+
+def test_adapters_that_peft_wrote_are_loaded(model_folder, tmp_path):
+    base = str(model_folder("qwen2_vl"))
+    plain = AutoModelForImageTextToText.from_pretrained(base).eval()
+    layers = r".*language_model.*\.(q_proj|down_proj)"
+    config = LoraConfig(r=3, lora_alpha=5, target_modules=layers, init_lora_weights=False)
+    adapted = get_peft_model(plain, config)
+    adapted.save_pretrained(tmp_path / "adapter")
+    family = load_family(str(tmp_path / "adapter"))
+    ids = torch.tensor([family.encode_text("turn left, turn right")])
+    with torch.no_grad():
+        assert_close(family.model(input_ids=ids).logits, adapted(input_ids=ids).logits, atol=1e-5, rtol=0)
+    assert (scores(family) - scores(load_family(base))).abs().max() > 1e-3  # our decoder sees them

@@ -1,5 +1,4 @@
-"""`--model` with what is no model: a damaged or foreign folder, a name of no model, a Hub that does
-not answer."""
+"""`--model`: a damaged or foreign folder, a name of no model, a Hub that does not answer."""
 
 from __future__ import annotations
 
@@ -15,6 +14,7 @@ from sources import ROOT
 
 from baselines.learning.config import RunConfig
 from baselines.models.load import find_model, load_family
+from baselines.models.lora import ADAPTER_WEIGHTS, CONFIG, LoraOptions, add_adapters, export_adapter
 from baselines.plugin import make_hf
 from baselines.runs.distributed import check_device
 from vlgym.errors import UserError
@@ -30,11 +30,11 @@ def put(name, text):
     return lambda folder: (folder / name).write_text(text)
 
 
-def rewrite(change):
+def rewrite(change, name=WEIGHTS):
     """Write the weights again, changed."""
 
     def damage(folder):
-        save_file(change(load_file(folder / WEIGHTS)), folder / WEIGHTS, metadata={"format": "pt"})
+        save_file(change(load_file(folder / name)), folder / name, metadata={"format": "pt"})
 
     return damage
 
@@ -42,34 +42,6 @@ def rewrite(change):
 def without_tokenizer(folder):
     for path in folder.glob("tokenizer*"):
         path.unlink()
-
-
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [
-        (cut(WEIGHTS, 3000), "the model cannot be loaded"),
-        (
-            rewrite(lambda _: {"a": torch.zeros(3)}),
-            "incomplete, or of another.*: lm_head.weight and 69 more",
-        ),
-        (
-            rewrite(lambda x: {k: x[k] for k in x if k != UP}),
-            r"another model.*\.layers\.0\.mlp\.up_proj\.weight\.",
-        ),
-        (rewrite(lambda x: x | {UP: torch.zeros(3, 3)}), r"another model.*\.layers\.0\.mlp\.up_proj"),
-        (lambda folder: (folder / "config.json").unlink(), "no config.json.* Choose tiny"),
-        (put("config.json", "{hello"), "not a valid JSON file"),
-        (put("config.json", '{"model_type": "t5"}'), "the family 't5', which does not chat about images. Choose"),
-        (without_tokenizer, r"tokenizer belongs to another model than the weights: it has no '<\|im_end\|>'"),
-        (put("preprocessor_config.json", "{hello"), "its preprocessor_config.json cannot be read"),
-    ],
-)
-def test_a_damaged_or_foreign_model_is_one_line(model_folder, tmp_path, damage, words):
-    folder = shutil.copytree(model_folder("qwen2_vl"), tmp_path / "model")
-    damage(folder)
-    with pytest.raises(UserError, match=words) as error:
-        load_family(str(folder))
-    assert "\n" not in str(error.value)
 
 
 CODE = {"AutoConfig": "a.Config", "AutoModelForImageTextToText": "a.Model", "AutoTokenizer": ["a.b", 0]}
@@ -89,9 +61,12 @@ def say(name, **settings):
 QUANTIZED = say("config.json", quantization_config={"quant_method": "gptq", "load_in_4bit": True})
 
 
-def pickled(folder):
-    torch.save(load_file(folder / WEIGHTS), folder / "pytorch_model.bin")
-    (folder / WEIGHTS).unlink()
+def pickled(name, to):
+    def change(folder):
+        torch.save(load_file(folder / name), folder / to)
+        (folder / name).unlink()
+
+    return change
 
 
 def in_part(**settings):
@@ -116,12 +91,27 @@ def spoilt(number):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
+        (cut(WEIGHTS, 3000), "the model cannot be loaded"),
+        (
+            rewrite(lambda _: {"a": torch.zeros(3)}),
+            "incomplete, or of another.*: lm_head.weight and 69 more",
+        ),
+        (
+            rewrite(lambda x: {k: x[k] for k in x if k != UP}),
+            r"another model.*\.layers\.0\.mlp\.up_proj\.weight\.",
+        ),
+        (rewrite(lambda x: x | {UP: torch.zeros(3, 3)}), r"another model.*\.layers\.0\.mlp\.up_proj"),
+        (lambda folder: (folder / "config.json").unlink(), "no config.json.* Choose tiny"),
+        (put("config.json", "{hello"), "not a valid JSON file"),
+        (put("config.json", '{"model_type": "t5"}'), "the family 't5', which does not chat about images. Choose"),
+        (without_tokenizer, r"tokenizer belongs to another model than the weights: it has no '<\|im_end\|>'"),
+        (put("preprocessor_config.json", "{hello"), "its preprocessor_config.json cannot be read"),
         *((say(f"{name}config.json", auto_map=CODE), rf"its {name}config\.json wants code of others")
           for name in ("", "tokenizer_", "preprocessor_", "video_preprocessor_", "processor_")),
         (say("processor_config.json", image_processor={"auto_map": CODE}), r"its processor_config\.json wants code"),
         (say("config.json", model_type="strangers", auto_map=CODE), r"its config\.json wants code"),
         (say("config.json", attn_implementation="strangers/kernel"), r"its config\.json wants code"),
-        (pickled, r"Error no file named model\.safetensors found in directory"),
+        (pickled(WEIGHTS, "pytorch_model.bin"), r"Error no file named model\.safetensors found in directory"),
         (in_part(), r"its model\.safetensors\.index\.json names weights that are no safetensors"),
         (in_part(transformers_weights="x.safetensors.index.json"), r"its config\.json names weights that are no"),
         (in_part(transformers_weights="xmodel.safetensors.index.json"), r"its config\.json names weights that are no"),
@@ -139,6 +129,46 @@ def test_a_model_brings_no_code_no_pickle_no_nan_and_no_quantized_weights(
     monkeypatch.setattr("torch.load", lambda *_, **__: pytest.fail("a pickle was read"))
     with pytest.raises(UserError, match=words) as error:
         make_hf(str(folder))
+    assert "\n" not in str(error.value)
+
+
+def unchecked(change):
+    """A change of adapters from elsewhere, which have no checksums."""
+
+    def damage(folder):
+        (folder / "checksums.json").unlink()
+        change(folder)
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (cut(ADAPTER_WEIGHTS, 100), "adapter"),
+        (unchecked(say(CONFIG, megatron_config={"x": 1}, megatron_core="strangers")), "only plain LoRA is read"),
+        (unchecked(say(CONFIG, peft_type="PROMPT_TUNING")), "only plain LoRA is read"),
+        (
+            unchecked(rewrite(lambda x: {k: v * math.nan for k, v in x.items()}, ADAPTER_WEIGHTS)),
+            rf"\({ADAPTER_WEIGHTS}: \S+ holds NaN or infinity",
+        ),
+        (
+            unchecked(pickled(ADAPTER_WEIGHTS, "adapter_model.bin")),
+            rf"{ADAPTER_WEIGHTS} is missing\. Save .* as safetensors",
+        ),
+    ],
+)
+def test_damaged_and_foreign_adapters_are_refused_before_peft_reads_them(
+    model_folder, tmp_path, monkeypatch, change, words
+):
+    family = load_family(base := str(model_folder("qwen2_vl")))
+    add_adapters(family, LoraOptions(rank=2), seed=0)
+    folder = export_adapter(family, tmp_path / "adapter", base)
+    change(folder)
+    monkeypatch.setattr("peft.PeftModel.from_pretrained", lambda *_, **__: pytest.fail("it was read"))
+    monkeypatch.setattr("torch.load", lambda *_, **__: pytest.fail("a pickle was read"))
+    with pytest.raises(UserError, match=words) as error:
+        load_family(str(folder))
     assert "\n" not in str(error.value)
 
 
@@ -177,10 +207,10 @@ def test_a_hub_that_does_not_answer_is_asked_once(monkeypatch):
     assert len(asked) == 1
 
 
-def test_a_misspelt_device_is_refused():
-    for device in ("gpu", "cuda:x", "cuda:-1", ""):
-        with pytest.raises(UserError, match="is not one of auto, cpu, mps, cuda, cuda:NUMBER"):
-            check_device(device)
+@pytest.mark.parametrize("device", ["gpu", "cuda:x", "cuda:-1", ""])
+def test_a_misspelt_device_is_refused(device):
+    with pytest.raises(UserError, match="is not one of auto, cpu, mps, cuda, cuda:NUMBER"):
+        check_device(device)
 
 
 def test_a_device_that_is_not_there_is_refused(monkeypatch):

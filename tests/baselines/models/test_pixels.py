@@ -1,5 +1,4 @@
-"""Pictures of any size become the patches of the library's own image processor (its PIL classes),
-to the bit."""
+"""Pictures become the patches of the library's own image processor (its PIL classes), to the bit."""
 
 from __future__ import annotations
 

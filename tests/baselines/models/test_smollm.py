@@ -1,19 +1,23 @@
-"""Without the real weights: the body computes what a Llama computes, and what is missing or damaged
-is one line."""
+"""SmolLM2 with random weights, and with the real ones (`make real`)."""
 
 from __future__ import annotations
 
 import shutil
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 import transformers as tf
+from samples import say
+from stage import ONE_UPDATE
 
+from baselines import vldac
+from baselines.engine.engine import make_engine
 from baselines.models import smollm
 from baselines.models.load import load_family
-from baselines.models.lora import export_merged, is_tiny
+from baselines.models.lora import LoraOptions, export_merged, is_tiny
 from baselines.models.tiny import EOS, PAD, build_tokenizer
 from baselines.vldac import Config
 from vlgym.errors import NotInstalledError, UserError
@@ -42,8 +46,7 @@ def published(tmp_path_factory):
 
 @pytest.fixture
 def cache(published, tmp_path, monkeypatch):
-    """The folder of the converted model, under a cache without it; `smollm2` is built from
-    `published`."""
+    """The folder of the converted model, which is built from `published`, in an empty cache."""
     monkeypatch.setenv("VLGYM_CACHE", str(tmp_path))
     monkeypatch.setattr(smollm, "_find_weights", lambda: Path("weights.gguf"))
     monkeypatch.setattr(smollm, "load_published", lambda source: (published[0], build_tokenizer()))
@@ -57,9 +60,8 @@ def test_the_body_computes_the_published_logits_and_has_the_card(published, cach
     with torch.no_grad():
         ours, theirs = family.model(input_ids=ids).logits, published[0](ids).logits
     assert (ours[..., : theirs.shape[-1]] - theirs).abs().max() < 1e-5
-    text = [{"role": "user", "content": [{"type": "text", "text": "Go on."}]}]
     turns = "<|im_start|>user\nGo on.<|im_end|>\n<|im_start|>assistant\n"
-    prompt = family.tokenizer.decode(family.encode(text).ids)
+    prompt = family.tokenizer.decode(family.encode([say("Go on.")]).ids)
     assert prompt == f"<|im_start|>system\n{smollm.SYSTEM}<|im_end|>\n{turns}"
 
     # The card goes along with what is trained from it.
@@ -120,3 +122,53 @@ def test_sight_is_trained_where_there_is_something_to_see(options, see, controls
     assert (config.train_vision, config.eval_controls, config.warm.steps) == (see, controls, 600)
     assert not is_tiny("smollm2")
     assert Config(model="tiny").resolve().train_vision is False
+
+
+QUESTION = "What is the capital of France?"
+TEXTS = (
+    "The capital of France is",
+    "def add(a, b):\n    return",
+    "<|im_start|>user\nHello<|im_end|>\n",
+    "é 漢 <action>",
+)
+
+
+@pytest.fixture(scope="module")
+def real():
+    return load_family("smollm2")
+
+
+@pytest.mark.real
+def test_logits_and_prompts_are_those_of_the_published_model(real):
+    llama, tokenizer = smollm.load_published(smollm._find_weights())
+    with torch.no_grad():
+        for text in TEXTS:
+            ids = tokenizer(text, return_tensors="pt").input_ids
+            theirs = llama(ids).logits
+            assert (real.model(input_ids=ids).logits[..., : theirs.shape[-1]] - theirs).abs().max() < 1e-5
+    plain = [{"role": "user", "content": QUESTION}]
+    ids = tokenizer.apply_chat_template(plain, add_generation_prompt=True, return_dict=False)
+    assert real.encode([say(QUESTION)]).ids.tolist() == ids
+
+
+@pytest.mark.real
+def test_it_knows_the_answer_and_special_tokens_spelled_out_are_text(real):
+    engine = make_engine(real, max_new_tokens=12)
+    assert "Paris" in engine.sample([real.encode([say(QUESTION)])], temperature=0).texts[0]
+    spelled = real.encode([say("a <|im_end|> b")]).ids.tolist()
+    end = real.tokenizer.convert_tokens_to_ids("<|im_end|>")
+    assert spelled.count(end) == real.encode([say("a b")]).ids.tolist().count(end)
+
+
+@pytest.mark.real
+def test_adapters_train_in_words_and_resume_and_are_exported(tmp_path):
+    config = replace(
+        vldac.Config(**ONE_UPDATE), model="smollm2", image_tokens=None, lora=LoraOptions(rank=4),
+        env_kwargs=("modality=text",), out=tmp_path / "run", export=tmp_path / "export",
+    )  # fmt: skip
+    assert vldac.train(config).finished()
+    again = vldac.train(vldac.Config(out=tmp_path / "run", resume=True, updates=2, export=tmp_path / "export"))
+    assert again.state.update == 2
+    prompts = [load_family(name).encode([say(QUESTION)]) for name in (str(tmp_path / "export"), "smollm2")]
+    assert prompts[0].key == prompts[1].key
+    assert "apache-2.0" in (tmp_path / "export" / "README.md").read_text()

@@ -1,5 +1,4 @@
-"""Prompts by a checkpoint's own chat template: the library's ids, and no special token out of
-anybody's text."""
+"""Prompts by a checkpoint's own chat template, and no special token out of anybody's text."""
 
 from __future__ import annotations
 
@@ -10,11 +9,10 @@ from functools import lru_cache
 import pytest
 import transformers
 from publish import TEMPLATES, TURNS, publish
-from samples import ask_library, messages, picture
+from samples import ask_library, messages, picture, say
 from tiny_families import EACH
 from tokenizers import AddedToken
 from tokenizers.processors import TemplateProcessing
-from transformers.utils import chat_template_utils
 
 from baselines.models.folders import ChatTemplate
 from baselines.models.library import load_processor
@@ -47,7 +45,7 @@ def processor(folder):
 
 
 def library_ids(processor, chat, system: str | None = None) -> list[int]:
-    first = [] if system is None else [{"role": "system", "content": [{"type": "text", "text": system}]}]
+    first = [] if system is None else [say(system, "system")]
     return ask_library(processor, [*first, *chat])["input_ids"][0].tolist()
 
 
@@ -102,9 +100,8 @@ def test_no_text_becomes_a_special_token_not_even_two_side_by_side(family, parts
 
 
 def test_a_reply_in_the_history_that_spells_a_special_token_ends_no_turn(family):
-    evil = {"role": "assistant", "content": [{"type": "text", "text": f"I say {EVIL}"}]}
-    chat = [*messages(picture(1), "One?"), evil, *messages(picture(2), "Two?")]
-    plain = [chat[0], {"role": "assistant", "content": [{"type": "text", "text": "I"}]}, chat[2]]
+    one, two = messages(picture(1), "One?"), messages(picture(2), "Two?")
+    chat, plain = ([*one, say(text, "assistant"), *two] for text in (f"I say {EVIL}", "I"))
     evil_ids, plain_ids = (family.encode(each).ids.tolist() for each in (chat, plain))
     assert evil_ids.count(family.turn_end) == plain_ids.count(family.turn_end)
 
@@ -138,13 +135,6 @@ def test_a_template_that_refuses_or_hides_images_is_one_line(model_folder, tmp_p
     with pytest.raises(UserError, match=words) as error:
         load_family(str(folder)).encode(messages(picture(1), "One?"))
     assert "\n" not in str(error.value)
-
-
-def test_the_library_runs_templates_in_jinjas_immutable_sandbox():
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    compiled = chat_template_utils._compile_jinja_template("{{ messages }}")
-    assert isinstance(compiled.environment, ImmutableSandboxedEnvironment)
 
 
 def _qwen_tokenizer():

@@ -1,5 +1,4 @@
-"""Language models without sight: the library's ids and greedy replies, learning in words, and one
-line for pictures."""
+"""Language models without sight: ids, greedy replies, learning in words, one line for pictures."""
 
 from __future__ import annotations
 
@@ -9,15 +8,16 @@ from pathlib import Path
 import pytest
 import torch
 import transformers as tf
-from samples import messages, picture
-from stage import SMALL
+from modern import build_random, text_part
+from samples import messages, picture, say
+from stage import ONE_UPDATE, SMALL
 from torch.testing import assert_close
 
 from baselines import sft, vldac
 from baselines.engine.engine import make_engine
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.load import load_family
-from baselines.models.tiny import EOS, PAD, build_tokenizer
+from baselines.models.tiny import build_tokenizer
 from baselines.plugin import make_hf
 from baselines.runs.logs import read_rows
 from vlgym.errors import UserError
@@ -29,35 +29,17 @@ LAYOUT = (  # takes strings, as the published templates of language models do
 )
 
 
-def say(role: str, text: str) -> dict:
-    return {"role": role, "content": [{"type": "text", "text": text}]}
-
-
 CHATS = [
-    [say("user", "Which way?\n\nLegal actions: +, -")],
-    [say("system", "Be brief."), say("user", "One"), say("assistant", "<action>+</action>"), say("user", "And now?")],
+    [say("Which way?\n\nLegal actions: +, -")],
+    [say("Be brief.", "system"), say("One"), say("<action>+</action>", "assistant"), say("And now?")],
 ]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    tokenizer = build_tokenizer()
+    tokenizer, to = build_tokenizer(), tmp_path_factory.mktemp("qwen3")
     tokenizer.chat_template = LAYOUT
-    ids = tokenizer.convert_tokens_to_ids
-    config = tf.Qwen3Config(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2, head_dim=8, bos_token_id=None, eos_token_id=ids(EOS),
-        pad_token_id=ids(PAD),
-    )  # fmt: skip
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = tf.AutoModelForCausalLM.from_config(config)
-        for weight in model.parameters():
-            if weight.dim() > 1:
-                torch.nn.init.normal_(weight, std=0.2)
-    to = tmp_path_factory.mktemp("qwen3")
-    model.save_pretrained(to)
+    build_random(tf.AutoModelForCausalLM, tf.Qwen3Config(**text_part(tokenizer))).save_pretrained(to)
     tokenizer.save_pretrained(to)
     return to
 
@@ -81,24 +63,24 @@ def test_prompts_and_greedy_replies_are_the_librarys(engine):
             eos_token_id=list(family.stop_ids), pad_token_id=family.pad_id,
         )[0, len(prompt) :]  # fmt: skip
         assert ids[mask].tolist() == after.tolist()
-    spelt = family.encode([say("user", "a <|im_end|> b")]).ids
+    spelt = family.encode([say("a <|im_end|> b")]).ids
     assert (spelt == family.turn_end).sum() == 1
 
 
-def test_a_run_in_words_trains_and_exports(folder, engine, tmp_path, capsys):
+def test_a_run_in_words_trains_and_exports(folder, engine, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("vlgym.terminal.SLOW_S", 0.0)
     run = vldac.train(replace(
-        vldac.Config(**SMALL), model=str(folder), updates=1, num_envs=2, rollout_steps=2,
-        minibatch=4, epochs=1,
-        value_warmup=0, eval_episodes=1, eval_controls=True, max_new_tokens=6, lr=1e-2,
-        image_tokens=None,
-        warm=WarmConfig(steps=0), env_kwargs=("modality=text",), record_every=0,
-        out=tmp_path / "run",
+        vldac.Config(**ONE_UPDATE), model=str(folder), eval_episodes=1, eval_controls=True, lr=1e-2,
+        image_tokens=None, env_kwargs=("modality=text",), out=tmp_path / "run",
+        warm=WarmConfig(steps=1, samples=16, batch=4, val_episodes=1),
     ))  # fmt: skip
     (row,) = read_rows(run.out / "log.jsonl")
     assert row["rollout/logp_diff_max"] < 1e-4
     assert row["policy/grad_norm"] > 0
     assert not {"grey", "shuffled", "sight/gap"} & {name for each in run.state.evaluations for name in each}
-    assert "the controls are left out (grey, shuffled)" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "the controls are left out (grey, shuffled)" in printed
+    assert "unread" not in printed  # a loss without pictures
     exported = make_engine(load_family(str(run.out / "model")), max_new_tokens=12)
     prompts = [engine.family.encode(chat) for chat in CHATS]
     ids, mask = torch.full((2, 4), 65), torch.ones(2, 4, dtype=torch.bool)
@@ -107,16 +89,6 @@ def test_a_run_in_words_trains_and_exports(folder, engine, tmp_path, capsys):
         before, trained, saved = (each.score(prompts, ids, mask) for each in engines)
     assert_close(saved, trained, atol=1e-4, rtol=1e-4)
     assert (before - trained).abs().max() > 1e-3
-
-
-def test_a_warm_start_in_words_prints_no_loss_without_pictures(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("vlgym.terminal.SLOW_S", 0.0)
-    warm = WarmConfig(steps=2, samples=32, batch=4, check_every=2, val_episodes=1)
-    words = {"env_kwargs": ("modality=text",), "threads": 1}
-    sft.run(sft.Config(model=str(folder), out=tmp_path / "warm", warm=warm, **words))
-    lines = capsys.readouterr().out
-    assert all(word in lines for word in ("step    1", "tokens/s", "reads"))
-    assert "unread" not in lines
 
 
 def test_pictures_are_one_line(folder, engine, tmp_path):

@@ -137,9 +137,6 @@ def test_a_published_model_trains_from_one_line_with_the_rows_that_fit_and_the_s
         vldac.train(replace(one_line(tmp_path, tmp_path / "none"), warm=WarmConfig()))
 
 
-# ---- the script for a GPU, at a size for this machine --------------------------------------------
-
-
 @pytest.fixture
 def measure(monkeypatch, tmp_path):
     """The script with little to measure; its status and rows, less what tells where."""

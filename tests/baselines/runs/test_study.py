@@ -1,4 +1,4 @@
-"""Studies: statistics by hand, and a small one run, stopped, resumed and reported."""
+"""Studies: statistics by hand, sets of interaction types, and small ones run, resumed, reported."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from bandit import ONE, PLAIN, SEEN, bandits
 from scipy.stats import ttest_1samp
 from stage import ENV
 
@@ -16,28 +17,22 @@ from baselines import sft
 from baselines.learning import command
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.folder import check_same, write_record
-from baselines.studies import arms, processes, report, study
+from baselines.studies import arms, processes, report, sets, study
+from baselines.studies.processes import Runs
 from vlgym.errors import UserError
+from vlgym.files import seal
 from vlgym.intervals import student_p
 from vlgym.registry import get_registry
 
 SMALL = (
     "--num-envs", "4", "--rollout-steps", "2", "--minibatch", "8", "--eval-episodes", "2",
     "--no-eval-controls", "--image-tokens", "4", "--save-every", "1", "--record-every", "0",
+    "--max-new-tokens", "9", "--epochs", "1",
 )  # fmt: skip
 WARM = (
     "--warm.steps", "2", "--warm.samples", "32", "--warm.batch", "8", "--warm.check-every", "50",
     "--warm.val-episodes", "2", "--image-tokens", "4",
 )  # fmt: skip
-
-
-def test_spread_is_students_interval_over_seeds():
-    mean, deviation, half = report.estimate_mean([0.5, 0.7, 0.9, 0.9])
-    assert mean == pytest.approx(0.75)
-    assert deviation == pytest.approx(math.sqrt((0.0625 + 0.0025 + 0.0225 + 0.0225) / 3))
-    assert half == pytest.approx(3.182446 * deviation / 2)
-    assert math.isnan(report.estimate_mean([0.5])[1])
-    assert math.isnan(report.estimate_mean([])[0])
 
 
 END = {"success": 0.5, "mean_return": 0.5, "invalid_rate": 0.0, "env_id": ENV, "update": 4}
@@ -57,22 +52,20 @@ def read_table(item, results):
 
 
 @pytest.mark.parametrize(
-    ("others", "expected"),
+    ("count", "others", "expected"),
     [
-        ({0: 0.8, 1: 0.4, 2: 0.3}, f"-0.200 +-{4.303 * 0.3 / 3**0.5 / 3**0.5:.3f}"),
-        ({0: 0.8, 1: 0.4, 5: 0.0}, "-0.100 +-0.000"),  # seeds of both
-        ({0: 0.8}, "-"),
+        (2, {0: 0.8, 1: 0.4, 2: 0.3}, f"-0.200 +-{4.303 * 0.3 / 3:.3f}"),
+        (3, {0: 0.8, 1: 0.4, 2: 0.3}, f"-0.200 +-{6.20535 * 0.3 / 3:.3f}"),  # two comparisons hold together
+        (2, {0: 0.8, 1: 0.4, 5: 0.0}, "-0.100 +-0.000"),  # seeds of both
+        (2, {0: 0.8}, "-"),
     ],
 )
-def test_arms_are_compared_seed_by_seed(others, expected):
+def test_arms_are_compared_seed_by_seed(count, others, expected):
     results = [give("VL-DAC", seed, x) for seed, x in {0: 0.9, 1: 0.5, 2: 0.7}.items()]
     results += [give("LOOP", seed, x) for seed, x in others.items()]
-    item = replace(arms.STUDIES["algorithms"], arms=(arms.VLDAC, arms.LOOP))
-    assert [row["less VL-DAC"] for row in read_table(item, results).values()] == ["-", expected]
-    if len(others) == 3 and 5 not in others:  # intervals of two comparisons hold together
-        third = arms.Arm("GRPO", "baselines.grpo")
-        wider = read_table(replace(item, arms=(*item.arms, third)), results)
-        assert wider["LOOP"]["less VL-DAC"] == f"-0.200 +-{6.20535 * 0.3 / 3**0.5 / 3**0.5:.3f}"
+    compared = (arms.VLDAC, arms.LOOP, arms.Arm("GRPO", "baselines.grpo"))[:count]
+    table = read_table(replace(arms.STUDIES["algorithms"], arms=compared), results)
+    assert (table["VL-DAC"]["less VL-DAC"], table["LOOP"]["less VL-DAC"]) == ("-", expected)
 
 
 def test_an_outcome_has_the_gain_of_each_seed_and_unreadable_replies_to_grey_pictures():
@@ -139,19 +132,10 @@ def test_tables_have_the_critics_explained_variance_over_the_second_half_of_upda
         assert ("All arms of a seed begin as the same model." in page) is alike
 
 
-@pytest.fixture
-def small(monkeypatch):
-    """A study of two arms that takes seconds."""
-    both = (arms.VLDAC, arms.LOOP)
-    item = arms.Study("Small", "Does it run?", ENV, both, 8, seeds=1, options=SMALL, warm_options=WARM)
-    monkeypatch.setitem(arms.STUDIES, "small", item)
-    return item
-
-
 def test_a_published_study_has_its_date_and_host(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(processes, "RESULTS_FOLDER", tmp_path / "kept")
+    draw = lambda path: path.write_bytes(b"plot")  # noqa: E731
     for name in ("one", "two"):
-        draw = lambda path: path.write_bytes(b"plot")  # noqa: E731
         processes.Runs(tmp_path).publish(name, [1], draw, "page", None, write=True)
     assert json.loads((tmp_path / "kept/two.json").read_text()) == [1]
     made = json.loads((tmp_path / "kept/made.json").read_text())
@@ -175,8 +159,10 @@ def test_arms_that_share_no_warm_start_are_all_judged_before_training(tmp_path, 
     assert [len(run["evaluations"]) for run in found] == [2, 1]  # each has its own beginning
 
 
-def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatch, capsys):
-    calls: list[list[str]] = []
+def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, monkeypatch, capsys):
+    calls, both = [], (arms.VLDAC, arms.LOOP)
+    item = arms.Study("Small", "Does it run?", ENV, both, 8, seeds=1, options=SMALL, warm_options=WARM)
+    monkeypatch.setitem(arms.STUDIES, "small", item)
 
     def call(self, arguments, log):
         """The command in this process."""
@@ -239,3 +225,107 @@ def test_a_run_of_an_older_record_format_is_not_resumed_by_guessing():
     check_same(now, now)
     with pytest.raises(UserError, match=r"another version of vlgym \(record format 1, here 2\)"):
         check_same({**now, "format": 1}, now)
+
+
+def test_every_environment_is_another_interaction_type_and_sets_are_drawn_once():
+    every = (*sets.TRAINED, *sets.HELD_OUT)
+    kinds = {get_registry().get(env_id).interaction for env_id in every}
+    assert len(kinds) == len(every)
+    assert () not in kinds
+    for size in sets.SIZES:
+        drawn = sets.draw_sets(size)
+        assert drawn == sets.draw_sets(size)
+        assert len(set(drawn)) == len(drawn) == (1 if size == len(sets.TRAINED) else sets.MOST_SETS)
+        assert all(len(set(each)) == size for each in drawn)
+    assert len(sets.list_runs(2)) == 2 * (1 + 3 * sets.MOST_SETS + 1)
+
+
+def test_a_gain_is_taken_from_the_beginning_of_the_same_seed_on_the_same_type():
+    def run(name, seed, held_out, before):
+        return {"name": name, "seed": seed, "held_out": held_out, "before": before}
+
+    one, other = sets.HELD_OUT
+    found = [run("0-0", 0, one, 0.2), run("0-0", 0, other, 0.4), run("0-0", 1, other, 0.1)]
+    found += [run("2-1", 0, one, 0.1), run("1-0", 0, one, 0.5), run("1-0", 0, other, 0.3)]
+    found += [run("1-0", 1, one, 1.0), run("1-0", 1, other, 0.8)]  # without a beginning on one
+    assert sets.gains(found, one) == {1: {0: [pytest.approx(0.3)]}, 2: {0: [pytest.approx(-0.1)]}}
+    assert sets.gains(found, other) == {1: {0: [pytest.approx(-0.1)], 1: [pytest.approx(0.7)]}}
+
+
+def test_the_models_of_a_seed_are_one_observation():
+    held = sets.HELD_OUT[0]
+    starts, own = {0: 0.2, 1: 0.4}, {0: [0.1, 0.5], 1: [0.4, 0.6]}
+    found = [
+        {"name": "0-0", "seed": seed, "held_out": held, "set": [], "before": value, "grey": 0.0,
+         "after": 0.0, "reached": None} for seed, value in starts.items()
+    ]  # fmt: skip
+    found += [
+        {**found[seed], "name": f"1-{number}", "before": value}
+        for seed, values in own.items() for number, value in enumerate(values)
+    ]  # fmt: skip
+    assert sets.cluster(sets.gains(found, held)[1]) == pytest.approx([0.1, 0.1])
+    lines = sets.write_sets_page(found, 64, 2, complete=True).splitlines()
+    row = next(line for line in lines if "| 1 | 4 |" in line)
+    assert "| +0.100 +-0.000 |" in row  # four models as separate observations: +-0.315
+
+
+def test_the_threshold_is_reached_over_a_window_of_whole_updates():
+    assert sets.reach([]) is None
+    assert sets.reach([(128, 1.0, 31.0)]) is None
+    assert sets.reach([(128, 1.0, 16.0), (256, 0.0, 16.0)]) == 256
+    points = [(128, 1.0, 8.0), (256, 0.0, 16.0), (384, 0.5, 16.0), (512, 0.6, 32.0)]
+    assert sets.reach(points) == 512
+
+
+def test_the_study_begins_runs_reports_and_goes_on_with_what_is_missing(tmp_path, monkeypatch):
+    calls = []
+
+    def call(self, arguments, log):
+        module = importlib.import_module(arguments[0])
+        config = command.parse(module.Config, "", arguments[1:])
+        calls.append(config)
+        model = config.out if arguments[0] == "baselines.sft" else config.out / "model"
+        model.mkdir(parents=True)
+        for name in ("config.json", "warm.json"):
+            (model / name).write_text("{}")
+        points = [("test", 0, 0.25), ("test", 1024, 1.0)]
+        rows = [
+            {"split": split, "env_steps": steps, "success": success, "grey": {"success": success / 2}}
+            for split, steps, success in points
+        ]
+        write_record(config.out / "evaluation.json", rows)
+        row = {"update": 4, "env_steps": 512, "episode/success": 0.5, "episode/count": 40.0}
+        (config.out / "log.jsonl").write_text(json.dumps(seal(row)) + "\n")
+        return config.env != ONE  # the run of that set is stopped
+
+    for name, value in (("TRAINED", (PLAIN, ONE)), ("HELD_OUT", (SEEN,)), ("SIZES", (1, 2))):
+        monkeypatch.setattr(sets, name, value)
+    monkeypatch.setattr(Runs, "call", call)
+    with bandits():
+        folder = study.run_study(study.Config("sets", out=tmp_path, workers=1, seeds=1))
+        warm, *trained = calls[:4]
+        assert warm.env == sets.STUDY.env
+        assert [(c.env, c.env_steps, c.eval_episodes) for c in trained] == [
+            (PLAIN, 1024, 0), (ONE, 1024, 0), (f"{PLAIN},{ONE}", 1024, 0),
+        ]  # fmt: skip
+        assert {c.model for c in trained} == {str(folder / "warm/seed-0")}
+        begun = [folder / "warm/seed-0", *(folder / f"runs/{name}-0/model" for name in ("1-0", "2-0"))]
+        assert [c.model for c in calls[4:]] == list(map(str, begun))
+        assert {(c.env, c.env_steps, c.eval_episodes) for c in calls[4:]} == {(SEEN, 1024, 24)}
+        runs = json.loads((folder / "runs.json").read_text())
+        assert [(run["name"], run["set"]) for run in runs] == [("0-0", []), ("1-0", [PLAIN]), ("2-0", [PLAIN, ONE])]
+        numbers = {tuple(run[k] for k in ("before", "grey", "after", "reached")) for run in runs}
+        assert numbers == {(0.25, 0.125, 1.0, 512)}
+        text = (folder / "sets.md").read_text()
+        assert "| 2 | 1 | 0.250 | 0.125 | +0.000 +-nan | 1 of 1 | 512 | 1.000 |" in text
+        assert "Incomplete" in text
+        assert (folder / "sets.png").read_bytes().startswith(b"\x89PNG")
+
+        calls.clear()
+        study.run_study(study.Config("sets", out=tmp_path, workers=1, seeds=1))
+        assert [(c.env, c.resume) for c in calls] == [(ONE, False)]  # it had no checkpoint
+        with pytest.raises(UserError, match="other options"):
+            study.run_study(study.Config("sets", out=tmp_path, model="tiny"))
+        calls.clear()
+        study.run_study(study.Config("sets", out=tmp_path / "own", workers=1, seeds=1, model="someone/model"))
+        assert [c.model for c in calls[:4]] == ["someone/model"] * 4
