@@ -13,11 +13,13 @@ from vlgym.registry.making import make
 
 @pytest.fixture
 def make_env() -> Iterator[Callable[..., VLEnv]]:
-    """Build environments by title, `make_env("Points24", compat="rl4vlm")`; all are closed afterwards."""
+    """Build environments by title; with `start` an episode begins. All are closed afterwards."""
     built: list[VLEnv] = []
 
-    def build(title: str, **kwargs: Any) -> VLEnv:
-        built.append(make(f"vlgym/{title}-v0", **kwargs))
+    def build(title: str, start: dict[str, Any] | None = None, **kwargs: Any) -> VLEnv:
+        built.append(make(f"vlgym/{title}{'' if '-v' in title else '-v0'}", **kwargs))
+        if start is not None:
+            built[-1].reset(seed=0, options=start)
         return built[-1]
 
     yield build
@@ -27,12 +29,10 @@ def make_env() -> Iterator[Callable[..., VLEnv]]:
 
 @pytest.fixture
 def play() -> Callable[..., tuple[list[float], bool, bool, dict[str, Any]]]:
-    """Act through `step` until the actions or the episode end: rewards, terminated, truncated, last info."""
+    """Act until the actions or the episode end: rewards, terminated, truncated, last info."""
 
     def run(env: VLEnv, actions: list[str]) -> tuple[list[float], bool, bool, dict[str, Any]]:
         rewards: list[float] = []
-        terminated = truncated = False
-        info: dict[str, Any] = {}
         for action in actions:
             _, reward, terminated, truncated, info = env.step(env.parser.format([action]))
             rewards.append(reward)

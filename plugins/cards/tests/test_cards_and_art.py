@@ -1,32 +1,19 @@
-"""Cards, their pictures, and the font."""
+"""Cards and their pictures."""
 
 from itertools import combinations
 
 import numpy as np
-import pytest
 from vlgym_cards.art import card_sprite
-from vlgym_cards.cards import RANKS, SUITS, Card, draw_card, names
+from vlgym_cards.cards import RANKS, SUITS, Card, draw_card
 
 
-def test_symbols_and_values() -> None:
-    assert [Card(rank, "H").symbol for rank in RANKS] == ["A", *map(str, range(2, 11)), "J", "Q", "K"]
-    assert [Card(rank, "H").value() for rank in (1, 9, 10, 11, 12, 13)] == [1, 9, 10, 10, 10, 10]
-    assert [Card(rank, "H").value(faces_as_ten=False) for rank in (10, 11, 12, 13)] == [10, 11, 12, 13]
-    assert names([Card(5, "H"), Card(13, "S")]) == ["H5", "SK"]
-    for rank, suit in ((0, "H"), (14, "H"), (5, "X")):
-        with pytest.raises(ValueError, match="No such card"):
-            Card(rank, suit)
-
-
-def test_draws_are_uniform_over_52_cards_and_a_function_of_the_generator() -> None:
+def test_draws_are_uniform_over_52_cards() -> None:
     rng = np.random.default_rng(0)
     drawn = [str(draw_card(rng)) for _ in range(5200)]
     counts = np.array([drawn.count(name) for name in set(drawn)])
     assert len(counts) == 52
     assert counts.min() > 60  # expected 100, standard deviation 10
     assert counts.max() < 140
-    again = np.random.default_rng(0)
-    assert [str(draw_card(again)) for _ in range(20)] == drawn[:20]
 
 
 def test_every_two_cards_look_different_in_the_corner_and_in_the_middle() -> None:

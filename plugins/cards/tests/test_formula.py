@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from vlgym_cards.formula import FormulaError, evaluate, read
+from vlgym_cards.formula import FormulaError, evaluate
 
 
 @pytest.mark.parametrize(
@@ -28,14 +28,3 @@ def test_a_formula_has_its_exact_value(text: str, value: int) -> None:
 def test_what_is_not_in_the_grammar_is_refused(tokens: str) -> None:
     with pytest.raises(FormulaError):
         evaluate(tokens.split())
-
-
-def test_digits_of_neighbouring_tokens_do_not_join() -> None:
-    with pytest.raises(FormulaError, match="operator is missing"):
-        evaluate(["2", "4"])
-
-
-def test_a_beginning_of_a_formula_is_told_from_a_dead_one() -> None:
-    assert len(read(["3", "*", "(", "4", "-"]).levels) == 2
-    with pytest.raises(FormulaError, match="must stand"):
-        read(["3", "*", "+"])

@@ -7,12 +7,8 @@ from vlgym_cards.cards import Card
 
 from vlgym.registry.making import make
 
-SMALLEST_NUMBER = 73
-"""Height in pixels of NumberLine's smallest number on any level, at 300 x 300."""
-
-
-SMALLEST_RANK = 24
-"""Height in pixels of the smallest rank in the middle of a card, with five cards, at 300 x 300."""
+SMALLEST_NUMBER = 73  # pixels of NumberLine's smallest number on any level, at 300 x 300
+SMALLEST_RANK = 24  # pixels of the smallest rank in the middle of a card, with five cards
 
 
 def ink_height(picture: np.ndarray, ground: tuple[int, int, int]) -> int:
@@ -21,30 +17,32 @@ def ink_height(picture: np.ndarray, ground: tuple[int, int, int]) -> int:
     return int(np.ptp(rows.nonzero()[0])) + 1
 
 
-@pytest.mark.parametrize("level", range(6))
+@pytest.mark.parametrize("level", [*(pytest.param(n, marks=pytest.mark.exhaustive) for n in range(5)), 5])
 def test_number_line_draws_every_number_of_a_level_large(level: int) -> None:
     env = make("vlgym/NumberLine-v1", level=level)
     env.reset(seed=0)
-    largest = env.level_arguments[level]["max_position"]
-    for number in range(largest + 1):
-        other = (number + 1) % (largest + 1)
-        image = env.reset(seed=0, options={"current": number, "target": other})[0]["image"]
+    count = env.level_arguments[level]["max_position"] + 1
+    for number in range(count):
+        start = {"current": number, "target": (number + 1) % count}
+        image = env.reset(seed=0, options=start)[0]["image"]
         assert ink_height(image[150:, 150:], (255, 255, 255)) >= SMALLEST_NUMBER
 
 
 @pytest.mark.parametrize(("title", "cards"), [("EZPoints", (2, 2, 3, 3, 4)), ("Points24", (3, 3, 4, 4, 4, 5))])
-def test_a_level_deals_so_many_cards_and_offers_its_signs(title: str, cards: tuple[int, ...]) -> None:
+def test_a_level_has_its_number_of_cards_and_its_signs(title: str, cards: tuple[int, ...]) -> None:
     env = make(f"vlgym/{title}-v1")
     for level, count in enumerate(cards):
         for seed in range(3):
             _, info = env.reset(seed=seed, options={"level": level})
-            assert info["solvable"]
-            assert len(info["cards"]) == count
+            assert (info["solvable"], len(info["cards"])) == (True, count)
         rules = env.level_arguments[level].get("rules", type(env).rules)
-        assert {*env.legal_actions()} & {*"+-*/()"} == {*rules.operators, *("()" if rules.brackets else "")}
+        signs = {*rules.operators, *("()" if rules.brackets else "")}
+        assert {*env.legal_actions()} & {*"+-*/()"} == signs
 
 
-def test_five_cards_lie_beside_each_other_with_ranks_that_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_five_cards_do_not_overlap_and_their_ranks_can_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     laid = []
     monkeypatch.setattr(Canvas, "card", lambda canvas, card, *place: laid.append(place))
     env = make("vlgym/Points24-v1", level=5)

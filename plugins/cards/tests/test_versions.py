@@ -17,8 +17,8 @@ from vlgym.sight.blind import BlindPlayer
 Play = Callable[..., Any]
 
 
-def test_the_second_target_is_shown_when_the_first_is_reached_and_ends_the_episode(play: Play) -> None:
-    env: Any = make("vlgym/NumberLine-v1")
+def test_the_second_target_is_shown_when_the_first_is_reached_and_ends_the_episode(make_env: Play, play: Play) -> None:
+    env = make_env("NumberLine-v1")
     env.reset(seed=1, options={"current": 2, "target": 3})
     before = env.image()
     rewards, terminated, _, info = play(env, ["+"])
@@ -34,8 +34,8 @@ def test_the_second_target_is_shown_when_the_first_is_reached_and_ends_the_episo
     assert (info["success"], info["solved"], env.episode_return) == (True, True, 2.0)
 
 
-def test_one_wrong_move_on_the_way_to_either_target_loses_strict_success(play: Play) -> None:
-    env: Any = make("vlgym/NumberLine-v1")
+def test_one_wrong_move_on_the_way_to_either_target_loses_strict_success(make_env: Play, play: Play) -> None:
+    env = make_env("NumberLine-v1")
     for wrong_at in (0, 1):
         env.reset(seed=1, options={"current": 2, "target": 3})
         for leg in range(2):
@@ -48,27 +48,23 @@ def test_one_wrong_move_on_the_way_to_either_target_loses_strict_success(play: P
 
 
 @pytest.mark.parametrize("title", ["EZPoints", "Points24"])
-def test_the_second_refused_number_ends_the_episode_and_is_said_in_the_task(title: str, play: Play) -> None:
-    env = make(f"vlgym/{title}-v1")
-    cards = ["H5", "S7", "D5", "C7"][: env.hand_size]  # type: ignore[attr-defined]
-    observation, _ = env.reset(seed=0, options={"cards": cards})
-    assert "the second refusal ends the game" in observation["text"]
+def test_the_second_refused_number_ends_the_episode_and_is_in_the_task(title: str, make_env: Play, play: Play) -> None:
+    cards = ["H5", "S7", "D5", "C7"][: 2 if title == "EZPoints" else 4]
+    env = make_env(f"{title}-v1", {"cards": cards})
+    assert "the second refusal ends the game" in env.task()
     rewards, terminated, truncated, info = play(env, ["9", "5", "10", "7"])
     assert (rewards, terminated, truncated) == ([-1, 0, -1], True, False)
     assert (info["refused"], info["success"], info["invalid_action"]) == (2, False, True)
 
 
-def test_one_refusal_loses_strict_success_only(play: Play) -> None:
-    env = make("vlgym/EZPoints-v1")
-    for actions, strict in ((["5", "+", "7", "="], True), (["9", "5", "+", "7", "="], False)):
-        env.reset(seed=0, options={"cards": ["H5", "S7"]})
-        *_, info = play(env, actions)
-        assert info["success"]
-        assert info["strict_success"] is strict
+def test_one_refusal_loses_strict_success_only(make_env: Play, play: Play) -> None:
+    for actions, strict in (("5+7=", True), ("95+7=", False)):
+        *_, info = play(make_env("EZPoints-v1", {"cards": ["H5", "S7"]}), [*actions])
+        assert (info["success"], info["strict_success"]) == (True, strict)
 
 
 def test_the_balanced_hands_are_all_pairs_that_the_published_rule_deals() -> None:
-    dealt = {tuple(sorted((min(rank, 10), other))) for rank in range(2, 14) for other in partners(min(rank, 10))}
+    dealt = {tuple(sorted((value, other))) for value in range(2, 11) for other in partners(value)}
     assert dealt == {tuple(sorted(pair)) for pair in PAIRS}
 
 

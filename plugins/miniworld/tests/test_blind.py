@@ -1,7 +1,5 @@
 """The wanderer and the circler, which see no picture; no world is made."""
 
-from __future__ import annotations
-
 import random
 from itertools import groupby
 

@@ -7,20 +7,16 @@ import pytest
 from vlgym_miniworld.oracles import pose_of
 from vlgym_miniworld.starts import locate
 
-from vlgym.env import VLEnv
-from vlgym.registry.making import make
-
-SMALLEST_BOX = 8
-"""Height in pixels of the red box in the far corner of the largest room, at 224 x 224."""
+SMALLEST_BOX = 8  # pixels high, in the far corner of the largest room, at 224 x 224
 
 
-def walls_apart(env: VLEnv) -> float:
+def walls_apart(env):
     return float(env.world.max_x - env.world.min_x)
 
 
 @pytest.mark.parametrize(("title", "cell", "gap"), [("OneRoomS6Fast", 1.0, 0.0), ("MazeS3Fast", 3.0, 0.25)])
-def test_a_level_sets_size_distance_turns_and_boxes_of_other_colours(title: str, cell: float, gap: float) -> None:
-    env = make(f"vlgym/{title}-v1")
+def test_a_level_sets_size_distance_turns_and_boxes_of_other_colours(make, title, cell, gap):
+    env = make(f"{title}-v1")
     usual, _ = env.reset(seed=3)
     size = walls_apart(env)
     for level, arguments in enumerate(env.level_arguments):
@@ -37,12 +33,10 @@ def test_a_level_sets_size_distance_turns_and_boxes_of_other_colours(title: str,
     again, _ = env.reset(seed=3)
     assert walls_apart(env) == size
     assert np.array_equal(usual["image"], again["image"])
-    env.close()
 
 
-def test_the_red_box_can_be_seen_across_the_largest_room() -> None:
-    env = make("vlgym/OneRoom-v1", level=5)
-    env.reset(seed=0)
+def test_the_red_box_can_be_seen_across_the_largest_room(make):
+    env = make("OneRoom-v1", seed=0, image_size=(224, 224), level=5)
     world = env.world
     world.entities = [world.box, world.agent]
     far = world.max_x - 0.6
@@ -51,4 +45,3 @@ def test_the_red_box_can_be_seen_across_the_largest_room() -> None:
     picture = world.render_obs().astype(int)
     red = (picture[..., 0] > 100) & (picture[..., 1:].max(axis=2) < 50)
     assert red.any(axis=1).sum() >= SMALLEST_BOX
-    env.close()

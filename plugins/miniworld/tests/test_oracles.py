@@ -1,51 +1,31 @@
-"""The oracles win from wherever the agent has strayed to."""
+"""The oracles in real worlds."""
 
 import numpy as np
 import pytest
 
-import vlgym
 
-SMALL = (24, 24)
-
-
-def play_oracle(env, seed=None, strayed=0):
-    """Play one episode; return the replies and the last info."""
-    if seed is not None:
-        _, info = env.reset(seed=seed)
-    replies, ended = [], False
-    wander = np.random.default_rng(seed)
+@pytest.mark.parametrize(
+    ("name", "strayed", "arguments"),
+    [
+        ("PutNext", 20, {}),
+        ("OneRoom", 0, {"domain_rand": True}),
+        pytest.param("FourRooms", 20, {}, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_the_oracle_wins_from_wherever_the_agent_has_strayed_to(make, act, name, strayed, arguments):
+    env = make(name, seed=0, **arguments)
+    wander, ended = np.random.default_rng(0), False
     while not ended:
-        if len(replies) < strayed:
-            reply = env.parser.format([env.legal_actions()[int(wander.integers(3))]])
-        else:
-            reply = env.solve()
-            assert reply is not None, f"no way after {len(replies)} turns, seed {seed}"
-        _, _, terminated, truncated, info = env.step(reply)
-        replies.append(reply)
-        ended = terminated or truncated
-    return replies, info
+        action = env.legal_actions()[int(wander.integers(3))] if env.turn < strayed else env.oracle()
+        assert action is not None, f"no way after {env.turn} turns"
+        _, _, *over, info = act(env, action)
+        ended = any(over)
+    assert info["success"]
 
 
-@pytest.mark.parametrize("name", ["FourRooms", "PutNext"])
-def test_the_oracle_wins_after_twenty_random_turns(name):
-    env = vlgym.make(f"vlgym/{name}-v0", image_size=SMALL)
-    lost = [seed for seed in range(2) if not play_oracle(env, seed, strayed=20)[1]["success"]]
-    env.close()
-    assert lost == []
-
-
-def test_putnext_drops_a_wrong_box_first():
-    env = vlgym.make("vlgym/PutNext-v0", image_size=SMALL)
-    env.reset(seed=0)
+def test_putnext_drops_a_wrong_box_first(make):
+    env = make("PutNext", seed=0)
     world = env.world
     world.agent.carrying = next(e for e in world.entities if getattr(e, "color", "") == "blue")
     assert env.oracle() == "drop"
     assert env.state_text() == "You carry the blue box."
-    env.close()
-
-
-def test_the_oracle_wins_under_domain_randomisation():
-    env = vlgym.make("vlgym/OneRoom-v0", image_size=SMALL, domain_rand=True)
-    lost = [seed for seed in range(2) if not play_oracle(env, seed)[1]["success"]]
-    env.close()
-    assert lost == []

@@ -36,7 +36,7 @@ def measure_looks() -> list[dict[str, Any]]:
 
 
 def measure_habits() -> list[dict[str, Any]]:
-    """Return the share of 1,000 test episodes that a click where the named kind stands most often in train wins."""
+    """Return what a click where the named kind mostly stands wins in 1,000 test episodes."""
     rows = []
     for level in range(5):
         places = count_places("vlgym/ScreensClick-v0", "test", 1000, level=level)
@@ -49,8 +49,7 @@ FORMS: dict[str, dict[str, Any]] = {"marks": {"marks": True}, "grid": {"coordina
 
 
 def measure_forms() -> list[dict[str, Any]]:
-    """Return for each form of ScreensClick that is trained on, at level 0, on 1,000 test episodes: success of a click
-    where the named kind stands most often in train, and of random clicks on elements."""
+    """Return what a learnt click and random ones win in each form of ScreensClick, at level 0."""
     rows, env_id = [], "vlgym/ScreensClick-v0"
     for form, arguments in FORMS.items():
         habits = learn_habits(env_id, level=0, **arguments)
@@ -66,7 +65,7 @@ def measure_forms() -> list[dict[str, Any]]:
 
 
 def measure_speed(env_id: str, modality: str, episodes: int = 100) -> tuple[float, float]:
-    """Return steps per second of processor time, drawing included, and the median time of a reset in milliseconds."""
+    """Return steps per second of processor time with drawing, and a reset's median milliseconds."""
     env, resets, stepping, steps = vlgym.make(env_id, modality=modality), list[float](), 0.0, 0
     for number in range(episodes):
         begun = time.process_time()
@@ -77,7 +76,8 @@ def measure_speed(env_id: str, modality: str, episodes: int = 100) -> tuple[floa
             reply = env.action_space.sample()
             begun = time.process_time()
             _, _, terminated, truncated, _ = env.step(reply)
-            stepping, steps, over = stepping + time.process_time() - begun, steps + 1, terminated or truncated
+            stepping, steps = stepping + time.process_time() - begun, steps + 1
+            over = terminated or truncated
     return steps / stepping, 1000 * median(resets)
 
 
@@ -86,9 +86,11 @@ def main() -> None:
     rows = measure_looks() + measure_habits() + measure_forms()
     for spec in vlgym_envs():
         drawn, plain = (measure_speed(spec.id, modality) for modality in ("image", "none"))
-        rows.append({"figure": "speed", "id": spec.id, "drawn": drawn[0], "plain": plain[0], "reset": drawn[1]})
+        speed = {"drawn": drawn[0], "plain": plain[0], "reset": drawn[1]}
+        rows.append({"figure": "speed", "id": spec.id, **speed})
     note_made("screens")
-    (RESULTS_FOLDER / "screens.json").write_text("[\n" + ",\n".join(f" {json.dumps(row)}" for row in rows) + "\n]\n")
+    lines = ",\n".join(f" {json.dumps(row)}" for row in rows)
+    (RESULTS_FOLDER / "screens.json").write_text(f"[\n{lines}\n]\n")
 
 
 if __name__ == "__main__":

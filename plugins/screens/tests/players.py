@@ -12,16 +12,16 @@ from vlgym_screens.blind import find_kind
 import vlgym
 from vlgym.env.seeding import episode_seed
 
+# Places that a habit may choose, in thousandths of width and height; the second with "grid".
 GRID = tuple((x, y) for x in range(25, 1000, 50) for y in range(25, 1000, 25))
-"""Places that a habit may choose, in thousandths of width and height."""
 MIDDLES = tuple((x, y) for x in range(50, 1000, 100) for y in range(50, 1000, 100))
-"""Places that it may choose with `coordinates="grid"`."""
+Places = Counter[tuple[int, int]]
 
 
-def count_places(env_id: str, split: str, episodes: int, **arguments: Any) -> dict[str, Counter[tuple[int, int]]]:
-    """Return for each kind of element that a sentence may name how often each place hits what is named: of `GRID`, of
-    `MIDDLES`, or with marks a number and 0."""
-    env, hits = vlgym.make(env_id, modality="none", **arguments), defaultdict[str, Counter[tuple[int, int]]](Counter)
+def count_places(env_id: str, split: str, episodes: int, **arguments: Any) -> dict[str, Places]:
+    """Return for each kind of element how often each place (with marks, number) hits what is named."""
+    env = vlgym.make(env_id, modality="none", **arguments)
+    hits = defaultdict[str, Places](Counter)
     for number in range(episodes):
         env.reset(seed=episode_seed(env_id, split, number))
         x, y = 1000 / env.layout.width, 1000 / env.layout.height
@@ -31,7 +31,8 @@ def count_places(env_id: str, split: str, episodes: int, **arguments: Any) -> di
         if env.marks:
             hits[kind][env.live().index(env.aim) + 1, 0] += 1
         else:
-            hits[kind].update(cell for cell in cells if x1 * x <= cell[0] <= x2 * x and y1 * y <= cell[1] <= y2 * y)
+            inside = (c for c in cells if x1 * x <= c[0] <= x2 * x and y1 * y <= c[1] <= y2 * y)
+            hits[kind].update(inside)
         hits[kind]["episodes"] += 1  # type: ignore[index]
     return hits
 
@@ -46,13 +47,9 @@ def learn_habits(env_id: str, episodes: int = 3000, **arguments: Any) -> dict[st
 
 
 def play_looks(env_id: str, looks: int | None, level: int, episodes: int = 200) -> tuple[float, float]:
-    """Return success and mean return of a player of ScreensLook.
+    """Return success and mean return of a player of ScreensLook on test episodes.
 
-    Args:
-        env_id: its id.
-        looks: looks that it takes, at what is asked first; `None`: as many as needed. It guesses what it has not read.
-        level: the difficulty level.
-        episodes: of test.
+    It takes `looks` looks (`None`: as many as needed), and guesses what it has not read.
     """
     env, won, earned = vlgym.make(env_id, modality="none", level=level), [], []
     rng = random.Random(f"looks {looks}")

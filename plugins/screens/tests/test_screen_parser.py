@@ -6,6 +6,7 @@ import pytest
 from vlgym_screens.screen_parser import BareParser, ScreenParser
 
 from vlgym.parsers import find_end, read_reply
+from vlgym.testing import interface_checks
 
 PARSER = ScreenParser()
 FORMS = {
@@ -96,6 +97,12 @@ def test_the_first_legal_claim_counts_and_ends_the_reply() -> None:
     assert end is not None
     assert reply[:end].endswith("[1, 2]}")
     assert read_reply(PARSER, reply[:end], legal).actions == ("click(1, 2)",)
+
+
+@pytest.mark.parametrize("piece", ["click(", "click('", "do(action='", "<function=click>", '{"', "back "])
+def test_time_grows_no_faster_than_the_reply(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interface_checks, "write_shapes", lambda *_: [("", piece, "")])
+    assert interface_checks.measure_parser(PARSER, []).linear
 
 
 def test_a_thought_is_no_action() -> None:

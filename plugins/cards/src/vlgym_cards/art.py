@@ -1,7 +1,7 @@
-"""Everything that is drawn: cards, felt, text. Pillow makes all the art; the one asset is a font (`fonts/`).
+"""Everything that is drawn: cards, felt, text. The one asset is a font (`fonts/`).
 
-Layouts are written in a square of 300 x 300 units. `Canvas` draws them crisply at any larger size; smaller
-or oblong images are scaled down from the square, so that nothing leaves the picture.
+Layouts are written in a square of 300 x 300 units. `Canvas` draws them crisply at any larger size;
+smaller or oblong images are scaled down from the square, so that nothing leaves the picture.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from .cards import Card
 
-UNITS = 300
-"""Side of the layout square, in units; also the default image side in pixels."""
-
+UNITS = 300  # side of the layout square; also the default image side in pixels
+Colour = tuple[int, int, int]
 FELT = (53, 101, 77)
 WHITE = (255, 255, 255)
 BLACK = (0, 0, 0)
@@ -34,7 +33,7 @@ _FONT_FILE = "DejaVuSans-Bold-subset.ttf"
 class Canvas:
     """A picture in the making, addressed in layout units."""
 
-    def __init__(self, size: tuple[int, int], colour: tuple[int, int, int]) -> None:
+    def __init__(self, size: tuple[int, int], colour: Colour) -> None:
         self.size = size
         self.scale = max(1.0, max(size) / UNITS)
         side = round(UNITS * self.scale)
@@ -42,7 +41,7 @@ class Canvas:
         self.pen = ImageDraw.Draw(self.picture)
 
     def copy(self) -> Canvas:
-        """A canvas with the same picture; drawing on it leaves this one alone."""
+        """Return a canvas with the same picture."""
         other = object.__new__(Canvas)
         other.size, other.scale = self.size, self.scale
         other.picture = self.picture.copy()
@@ -50,32 +49,29 @@ class Canvas:
         return other
 
     def card(self, card: Card | None, x: float, y: float, width: float, height: float) -> None:
-        """Lay a card (`None`: face down) with its top left corner at (x, y); parts outside the canvas are cut off."""
+        """Lay a card (`None`: face down) with its top left corner at (x, y)."""
         sprite, mask = card_sprite(card, self._pixels(width), self._pixels(height))
         self.picture.paste(sprite, (self._pixels(x), self._pixels(y)), mask)
 
-    def text(self, text: str, x: float, y: float, size: float, colour: tuple[int, int, int] = WHITE) -> None:
+    def text(self, text: str, x: float, y: float, size: float, colour: Colour = WHITE) -> None:
         """Write one line whose font box begins at (x, y); `size` is the font size in units."""
         self.pen.text((self._pixels(x), self._pixels(y)), text, font=font(self._pixels(size)), fill=colour)
 
     def wrapped(
         self, words: Sequence[str], x: float, y: float, width: float, height: float, sizes: Sequence[float]
     ) -> None:
-        """Write words over several lines, in the largest of `sizes` (descending) at which they fit the box."""
+        """Write words over several lines, in the largest of `sizes` (descending) that fits."""
         for size in sizes:
             lines = wrap(words, width, size)
-            if len(lines) * size * 1.25 <= height or size == sizes[-1]:
-                for number, line in enumerate(lines):
-                    self.text(line, x, y + number * size * 1.25, size)
-                return
+            if len(lines) * size * 1.25 <= height:
+                break
+        for number, line in enumerate(lines):
+            self.text(line, x, y + number * size * 1.25, size)
 
     def finish(self) -> NDArray[np.uint8]:
         """Return the image: a fresh `[H, W, 3] uint8` array of `size`."""
         height, width = self.size
-        picture = self.picture
-        if picture.size != (width, height):
-            picture = picture.resize((width, height), Image.Resampling.BOX)
-        return np.array(picture)
+        return np.array(self.picture.resize((width, height), Image.Resampling.BOX))
 
     def _pixels(self, units: float) -> int:
         return round(units * self.scale)
@@ -83,13 +79,13 @@ class Canvas:
 
 @lru_cache(maxsize=64)
 def font(size: int) -> ImageFont.FreeTypeFont:
-    """Return the plugin's font at `size` pixels. The basic layout engine is asked for, so every machine draws alike."""
+    """Return the plugin's font at `size` pixels; the basic layout engine draws alike everywhere."""
     data = files("vlgym_cards").joinpath("fonts", _FONT_FILE).read_bytes()
     return ImageFont.truetype(BytesIO(data), size, layout_engine=ImageFont.Layout.BASIC)
 
 
 def wrap(words: Sequence[str], width: float, size: float) -> list[str]:
-    """Break words into lines at most `width` units wide at font size `size`; a word is never broken."""
+    """Break words into lines at most `width` units wide; a word is never broken."""
     measure = font(round(size))
     lines: list[str] = []
     for word in words:
@@ -105,12 +101,8 @@ def wrap(words: Sequence[str], width: float, size: float) -> list[str]:
 def card_sprite(card: Card | None, width: int, height: int) -> tuple[Image.Image, Image.Image]:
     """Draw a card, or the back of one (`None`).
 
-    The rank stands twice: large in the middle, and small in the upper left corner over the suit, where it
-    stays visible in a fan.
-
-    Returns:
-        The picture (RGB) and its mask (L), both `width` x `height` pixels. They are shared: do not draw on
-        them.
+    The rank stands twice: large in the middle, and small in the upper left corner over the suit,
+    where it stays visible in a fan. Picture (RGB) and mask (L) are shared: do not draw on them.
     """
     mask = Image.new("L", (width, height), 0)
     radius = max(2, width // 12)
@@ -126,7 +118,7 @@ def card_sprite(card: Card | None, width: int, height: int) -> tuple[Image.Image
 
 
 def fan(count: int, x: float, width: float, card_width: float, gap: float) -> list[float]:
-    """Left edges of `count` cards in a row: side by side while there is room, then overlapping evenly."""
+    """Left edges of `count` cards in a row: side by side, or else overlapping evenly."""
     if count < 2:
         return [x] * count
     step = min(card_width + gap, (width - card_width) / (count - 1))
@@ -140,12 +132,12 @@ def centre_text(
     y: float,
     width: float,
     size: int,
-    ink: tuple[int, int, int],
+    ink: Colour,
     height: float = float("inf"),
 ) -> None:
     """Write `text` with its ink centred at (x, y).
 
-    It is written at font size `size`, or smaller if it were wider than `width` or higher than `height` pixels.
+    Its font size is `size`, or less where it is wider than `width` or higher than `height` pixels.
     """
     while True:
         left, top, right, bottom = font(size).getbbox(text)
@@ -166,21 +158,11 @@ def _draw_face(pen: ImageDraw.ImageDraw, card: Card, width: int, height: int) ->
 def _draw_back(pen: ImageDraw.ImageDraw, width: int, height: int) -> None:
     margin = max(3, width // 12)
     pen.rectangle((margin, margin, width - 1 - margin, height - 1 - margin), fill=_BACK)
-    step = max(6, width // 7)
-    box = (margin + 1, margin + 1, width - 2 - margin, height - 2 - margin)
-    for offset in range(-height, width, step):
-        _line_in_box(pen, offset, 1, height, box)
-        _line_in_box(pen, offset, -1, height, box)
 
-
-def _line_in_box(
-    pen: ImageDraw.ImageDraw, offset: int, slope: int, height: int, box: tuple[int, int, int, int]
-) -> None:
-    left, top, right, bottom = box
-    points = []
-    for y in range(top, bottom + 1):
-        x = offset + (y if slope > 0 else height - y)
-        if left <= x <= right:
-            points.append((x, y))
-    if len(points) > 1:
-        pen.line((points[0], points[-1]), fill=_LATTICE, width=1)
+    # The lattice: lines in both diagonal directions.
+    xs, ys = range(margin + 1, width - 1 - margin), range(margin + 1, height - 1 - margin)
+    for offset in range(-height, width, max(6, width // 7)):
+        for slope, shift in ((1, 0), (-1, height)):
+            points = [(offset + shift + slope * y, y) for y in ys if offset + shift + slope * y in xs]
+            if len(points) > 1:
+                pen.line((points[0], points[-1]), fill=_LATTICE, width=1)

@@ -24,45 +24,40 @@ ACTIONS = ("stand", "hit")
 class Blackjack(VLEnv):
     """Blackjack: beat the dealer without exceeding 21.
 
-    Goal: end with a higher total than the dealer, at most 21. Number cards count their number, J, Q and K
-        10, an ace 11 or, where that would bust, 1. The deck is endless. The dealer shows one card, and
-        after the player stands draws below 17 and stands on every 17. A total of 21 does not end the game
-        by itself, and there is no bonus for a natural.
-    Observation: the dealer's cards above (one face down until the game is over), the player's below, all of
-        them inside the picture (300 x 300 pixels by default). From the fifth card on a hand overlaps like a
-        fan, from the ninth on it lies in two rows, with every corner index visible. The text does not tell
-        the cards.
+    Goal: end with a higher total than the dealer, at most 21. Number cards count their number, J, Q
+        and K 10, an ace 11 or, where that would bust, 1. The deck is endless. The dealer shows one
+        card, and after the player stands draws below 17 and stands on every 17. A total of 21 does
+        not end the game by itself, and there is no bonus for a natural.
+    Observation: the dealer's cards above (one face down until the game is over), the player's
+        below, all of them inside the picture (300 x 300 pixels by default). From the fifth card on
+        a hand overlaps like a fan, from the ninth on it lies in two rows, with every corner index
+        visible. The text does not tell the cards.
     Actions: `stand` and `hit`; both are always legal.
-    Reward: standing pays +1 for a win, 0 for a draw, -1 for a loss; a hit that busts pays -1; another hit
-        0.
-    Endings: terminated by standing or busting; truncated after 20 turns, which no hand of legal actions
-        reaches unfinished.
-    Success: a win (`info["solved"]`, here the same as `info["return_positive"]`). Exact odds of winning:
-        random 28.1 %, always stand 38.1 %, hit below 17 40.8 %, best 43.2 %.
-    Info: `player`, `dealer` (visible cards only), `player_total`, `solved`, `return_positive`.
+    Reward: standing pays +1 for a win, 0 for a draw, -1 for a loss; a hit that busts pays -1;
+        another hit 0.
+    Endings: terminated by standing or busting; truncated after 20 turns, which no hand of legal
+        actions reaches unfinished.
+    Success: a win. Exact odds of winning: random 28.1 %, always stand 38.1 %, hit below 17 40.8 %,
+        best 43.2 %.
+    Info: `player`, `dealer` (visible cards only), `player_total`; `solved` and `return_positive`,
+        both a win.
     Splits: train, val and test differ by seed only.
-    Oracle: exact: it maximises the probability of winning (computed by recursion over the endless deck), so
-        it wins 43.2 % of games. Playing for expected reward instead wins 42.9 % and loses less.
+    Oracle: exact: it maximises the probability of winning (by recursion over the endless deck).
+        Playing for expected reward instead wins 42.9 % and loses less.
+    References: Sutton and Barto, Reinforcement Learning, 2nd edition, example 5.1. Gymnasium's
+        Blackjack-v1. Zhai et al., NeurIPS 2024 (gym-cards).
 
-    `compat="rl4vlm"` gives the published picture, where ten-valued cards are always J, Q or K, the fifth
-    card of a hand lies outside the canvas, and the dealer's second card stays face down; published reply
-    parser and random fallback. Not reproduced: the face-down card in info, and prompts that describe the
-    previous episode.
-
-    References:
-        Sutton and Barto, Reinforcement Learning, 2nd edition, example 5.1. Gymnasium's Blackjack-v1.
-        Zhai et al., Fine-Tuning Large Vision-Language Models as Decision-Making Agents via Reinforcement
-        Learning, NeurIPS 2024 (gym-cards).
+    `compat="rl4vlm"` gives the published picture, where ten-valued cards are always J, Q or K, the
+    fifth card of a hand lies outside the canvas, and the dealer's second card stays face down; and
+    the published reply parser and random fallback. Not reproduced: the face-down card in info, and
+    prompts that describe the previous episode.
 
     Args:
         compat: `None` or `"rl4vlm"`.
         **kwargs: of `VLEnv`.
 
-    Options of `reset`: `player` and `dealer`, lists of cards such as `["H5", "SK"]` (the dealer's second
-    card is the hidden one).
-
-    Raises:
-        UserError: an argument or option is out of its range.
+    Options of `reset`: `player` and `dealer`, lists of cards such as `["H5", "SK"]` (the dealer's
+    second card is the hidden one).
     """
 
     prompt = PromptTemplate(
@@ -88,11 +83,10 @@ class Blackjack(VLEnv):
         self._table: Canvas | None = None
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        self.dealer = [self._draw(rng), self._draw(rng)]
-        self.player = [self._draw(rng), self._draw(rng)]
+        dealer, player = ([self._draw(rng), self._draw(rng)] for _ in range(2))
+        self.dealer = list(options.get("dealer", dealer))
+        self.player = list(options.get("player", player))
         self.reward = None
-        self.dealer = list(options.get("dealer", self.dealer))
-        self.player = list(options.get("player", self.player))
 
     def act(self, action: str) -> Outcome:
         if action == "hit":
@@ -101,6 +95,8 @@ class Blackjack(VLEnv):
                 return Outcome(0.0, feedback="one more card")
             self.reward = -1
             return Outcome(-1.0, terminated=True, feedback="bust")
+
+        # The player stands, so the dealer draws.
         while self.dealer_hand.total < DEALER_STANDS:
             self.dealer.append(self._draw(self.np_random))
         self.reward = result(self.player_hand, self.dealer_hand)
@@ -120,7 +116,9 @@ class Blackjack(VLEnv):
         return canvas.finish()
 
     def describe(self) -> str:
-        dealer = names(self.dealer) if self.reward is not None and not self.compat else [str(self.dealer[0]), "hidden"]
+        dealer = [str(self.dealer[0]), "hidden"]
+        if self.reward is not None and not self.compat:
+            dealer = names(self.dealer)
         return f"dealer {' '.join(dealer)}, player {' '.join(names(self.player))}"
 
     def task(self) -> str:
@@ -160,11 +158,10 @@ class Blackjack(VLEnv):
 
     @property
     def dealer_hand(self) -> Hand:
-        """The dealer's hand, the face-down card included."""
         return hand_of(card.value() for card in self.dealer)
 
     def _draw(self, rng: np.random.Generator) -> Card:
-        """Draw from the endless deck. The odds are the same either way; the published game shows no ten, only faces."""
+        """Draw from the endless deck. The published game shows faces for tens, at the same odds."""
         rank = int(rng.integers(1, 14))
         if self.compat and rank == 10:
             rank = int(rng.integers(11, 14))
@@ -174,12 +171,10 @@ class Blackjack(VLEnv):
         hidden = self.reward is None
         for index, x in enumerate(fan(len(self.dealer), 5, 290, 70, 4)):
             canvas.card(None if hidden and index == 1 else self.dealer[index], x, 26, 70, 98)
+
         # Above eight cards two overlapping rows, so that the indices stay readable.
-        rows = [self.player]
-        if len(self.player) > 8:
-            half = (len(self.player) + 1) // 2
-            rows = [self.player[:half], self.player[half:]]
-        for y, row in zip((151, 200), rows, strict=False):
+        half = (len(self.player) + 1) // 2 if len(self.player) > 8 else len(self.player)
+        for y, row in ((151, self.player[:half]), (200, self.player[half:])):
             for x, card in zip(fan(len(row), 5, 290, 70, 4), row, strict=True):
                 canvas.card(card, x, y, 70, 98)
 

@@ -1,5 +1,7 @@
-"""Blackjack's rules and odds: hands, the dealer, and the policy that wins most often. All odds are exact sums over the
-draws of the endless deck, by recursion."""
+"""Blackjack's rules and odds: hands, the dealer, and the policy that wins most often.
+
+All odds are exact sums over the draws of the endless deck, by recursion.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +9,12 @@ from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
-DRAW = {value: (4 if value == 10 else 1) / 13 for value in range(1, 11)}
-"""Probability of drawing each value; 1 is the ace."""
-
+DRAW = {value: (4 if value == 10 else 1) / 13 for value in range(1, 11)}  # value -> probability
 DEALER_STANDS = 17
 
 
 class Hand(NamedTuple):
-    """Value of a hand.
-
-    Attributes:
-        total: best total; above 21 the hand is bust.
-        soft: an ace is counted as 11.
-    """
+    """Value of a hand: its best total (bust above 21); `soft` where an ace counts 11."""
 
     total: int = 0
     soft: bool = False
@@ -39,7 +34,7 @@ class Hand(NamedTuple):
 
 
 def hand_of(values: Iterable[int]) -> Hand:
-    """Return the hand that these values make, in any order."""
+    """Return the hand that these values make."""
     hand = Hand()
     for value in values:
         hand = hand.add(value)
@@ -47,7 +42,7 @@ def hand_of(values: Iterable[int]) -> Hand:
 
 
 def result(player: Hand, dealer: Hand) -> int:
-    """Reward when both have stood: 1 win, 0 draw, -1 loss. A bust hand scores 0; the player must not be bust."""
+    """Reward when both have stood: 1 win, 0 draw, -1 loss. The player must not be bust."""
     score = 0 if dealer.bust else dealer.total
     return (player.total > score) - (player.total < score)
 
@@ -66,17 +61,13 @@ def dealer_totals(hand: Hand) -> dict[int, float]:
 
 @cache
 def stand(total: int, dealer: int) -> float:
-    """Probability of winning by standing with `total` (at most 21) against the dealer's open card of value `dealer`."""
+    """Probability of winning by standing with `total` (at most 21) against the dealer's open card."""
     return sum(p for t, p in dealer_totals(Hand().add(dealer)).items() if t < total)
 
 
 @cache
 def best(hand: Hand, dealer: int) -> tuple[str, float]:
-    """The action that wins most often, `hit` or `stand`, and the probability of winning when playing so to the end.
-
-    The criterion is the probability of winning (the success that is reported), not expected reward, for
-    which a draw also counts. Ties stand.
-    """
+    """The action that wins most often, and its probability of winning with best play. Ties stand."""
     standing, hitting = stand(hand.total, dealer), 0.0
     for value, share in DRAW.items():
         after = hand.add(value)

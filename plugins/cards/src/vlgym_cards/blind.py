@@ -1,6 +1,6 @@
-"""Blind players of the card games. Always `+` and always `stand` are constant actions, which are tried everywhere.
+"""Blind players of the card games: they see the text and the legal actions, and know the rules.
 
-A player sees the text and the legal actions; of the games it knows the rules, as their tasks state them.
+Always `+` and always `stand` are constant actions, which are tried everywhere.
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ _FORMULA = re.compile(r"Formula so far: (.*)")
 
 
 class NumberLineScript(BlindPlayer):
-    """Plays the same moves in every game of NumberLine.
-
-    They turn round when the target is likely to be behind, so they earn more than always `+`.
-    """
+    """Plays the same moves in every game of NumberLine; turning round beats always `+`."""
 
     name = "fixed moves"
     moves = "+++-----++"
@@ -32,7 +29,7 @@ class NumberLineScript(BlindPlayer):
 
 
 class FormulaPlayer(BlindPlayer):
-    """Base of both formula games' players: it reads the formula to learn which numbers were refused."""
+    """Base of both formula games' players: it learns from the formula which numbers were refused."""
 
     likely: tuple[str, ...] = ()
 
@@ -51,11 +48,11 @@ class FormulaPlayer(BlindPlayer):
         return token
 
     def next_token(self, written: list[str]) -> str:
-        """Return the token to append to what is written."""
-        raise TypeError(f"{type(self).__name__} must define next_token()")
+        """Return the token to append."""
+        raise NotImplementedError
 
     def guess(self) -> str:
-        """Return the likeliest number that was not refused."""
+        """Return the likeliest number that is left."""
         return next((number for number in self.likely if number not in self._refused), "1")
 
 
@@ -66,7 +63,6 @@ class EZPointsTries(FormulaPlayer):
     likely = ("10", "7", "9", "8", "6")
 
     def next_token(self, written: list[str]) -> str:
-        """A first number, plus, the other, `=`."""
         if len(written) != 2:
             return {0: self.guess(), 1: "+"}.get(len(written), "=")
         return str(12 - int(written[0])) if written[0].isdigit() else "="
@@ -79,7 +75,6 @@ class Points24Tries(FormulaPlayer):
     likely = ("10", "1", "2", "3", "4", "5", "6", "7", "8", "9")
 
     def next_token(self, written: list[str]) -> str:
-        """`( a + b + c )`, an operator, the number that it needs, `=`."""
         if len(written) < 7:
             return ("(", "", "+", "", "+", "", ")")[len(written)] or self.guess()
         numbers = [int(token) for token in written if token.isdigit()]
@@ -89,16 +84,13 @@ class Points24Tries(FormulaPlayer):
         return wanted[len(written) - 7] if wanted else "="
 
     def _find_fourth(self, total: int) -> tuple[str, str] | None:
-        """The operator and the likeliest number that make 24 of the sum, if one is left to try."""
+        """Return the operator and the likeliest number left that make 24 of the sum."""
         results = {
             "+": 24 - total,
             "-": total - 24,
             "*": 24 // total if 24 % total == 0 else 0,
             "/": total // 24 if total % 24 == 0 else 0,
         }
-        fits = [(str(number), sign) for sign, number in results.items() if str(number) in self.likely]
-        fits = [(number, sign) for number, sign in fits if number not in self._refused]
-        if not fits:
-            return None
-        number, sign = min(fits, key=lambda fit: self.likely.index(fit[0]))
-        return sign, number
+        left = [number for number in self.likely if number not in self._refused]
+        fits = [(sign, str(number)) for sign, number in results.items() if str(number) in left]
+        return min(fits, key=lambda fit: left.index(fit[1]), default=None)

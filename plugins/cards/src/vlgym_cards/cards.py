@@ -1,4 +1,4 @@
-"""Playing cards: ranks, suits, and drawing from an endless deck. No pictures (see `art`) and no game's rules."""
+"""Playing cards: ranks, suits, and drawing from an endless deck."""
 
 from __future__ import annotations
 
@@ -7,12 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-SUITS = ("C", "D", "H", "S")
-"""Clubs, diamonds, hearts, spades."""
-
-RANKS = range(1, 14)
-"""1 is the ace, 11 to 13 are jack, queen and king."""
-
+SUITS = ("C", "D", "H", "S")  # clubs, diamonds, hearts, spades
+RANKS = range(1, 14)  # 1 is the ace, 11 to 13 are jack, queen and king
 _SYMBOLS = {1: "A", 10: "10", 11: "J", 12: "Q", 13: "K"}
 
 
@@ -22,10 +18,6 @@ class Card:
 
     rank: int
     suit: str
-
-    def __post_init__(self) -> None:
-        if self.rank not in RANKS or self.suit not in SUITS:
-            raise ValueError(f"No such card: rank {self.rank!r}, suit {self.suit!r}.")
 
     @property
     def symbol(self) -> str:

@@ -1,19 +1,19 @@
-"""The arithmetic that the card games accept: an explicit grammar, read token by token in exact fractions.
+"""The arithmetic that the card games accept: an explicit grammar in exact fractions.
 
     sum    := term   (("+" | "-") term)*
     term   := factor (("*" | "/") factor)*
     factor := NUMBER | "(" sum ")"
 
-A NUMBER is one token: neighbouring numbers never join into a longer one. There is no sign, no power and no
-floor division. The published games evaluate a Python expression instead; `published_formula` interprets
-that one. Searching is `solver`'s business.
+A NUMBER is one token: neighbouring numbers never join. There is no sign, no power and no floor
+division.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 
 
 class FormulaError(ValueError):
@@ -52,45 +52,43 @@ class Level:
 
     @property
     def value(self) -> Fraction:
-        """The value of the sum as it stands."""
         if self.pending is not None:
             raise FormulaError("it stops where a number must stand")
         return self.total + self.term
 
 
-@dataclass(frozen=True)
-class Partial:
-    """A beginning of a formula: one level for the whole and one for each open bracket, outermost first."""
-
-    levels: tuple[Level, ...] = (Level(),)
-
-    def push(self, token: str) -> Partial:
-        *outer, inner = self.levels
-        if token == "(":
-            if inner.pending is None:
-                raise FormulaError("an operator is missing before '('")
-            return Partial((*self.levels, Level()))
-        if token == ")":
-            if not outer:
-                raise FormulaError("')' closes no bracket")
-            return Partial((*outer[:-1], outer[-1].take(inner.value)))
-        if token in ("+", "-", "*", "/"):
-            return Partial((*outer, inner.operate(token)))
-        if token.isascii() and token.isdigit():
-            return Partial((*outer, inner.take(Fraction(int(token)))))
-        raise FormulaError(f"{token!r} is not a token of a formula")
+Levels = tuple[Level, ...]  # one for the whole formula and one for each open bracket, outermost first
 
 
-def read(tokens: Iterable[str]) -> Partial:
-    partial = Partial()
-    for token in tokens:
-        partial = partial.push(token)
-    return partial
+def push(levels: Levels, token: str) -> Levels:
+    """Return the levels after one more token."""
+    *outer, inner = levels
+
+    # A bracket opens and closes a level.
+    if token == "(":
+        if inner.pending is None:
+            raise FormulaError("an operator is missing before '('")
+        return (*levels, Level())
+    if token == ")":
+        if not outer:
+            raise FormulaError("')' closes no bracket")
+        return (*outer[:-1], outer[-1].take(inner.value))
+
+    # Everything else continues the innermost level.
+    if token in ("+", "-", "*", "/"):
+        return (*outer, inner.operate(token))
+    if token.isascii() and token.isdigit():
+        return (*outer, inner.take(Fraction(int(token))))
+    raise FormulaError(f"{token!r} is not a token of a formula")
 
 
-def evaluate(tokens: Sequence[str]) -> Fraction:
+def read(tokens: Iterable[str]) -> Levels:
+    return reduce(push, tokens, (Level(),))
+
+
+def evaluate(tokens: Iterable[str]) -> Fraction:
     """Return the exact value of a whole formula."""
-    levels = read(tokens).levels
+    levels = read(tokens)
     if len(levels) > 1:
         raise FormulaError("a bracket is not closed")
     return levels[0].value

@@ -22,54 +22,49 @@ from .rl4vlm import NumberLineParser, apply_compat
 STEPS = ("-", "+")
 NUMBER_LINE_PARSER = "vlgym_cards.rl4vlm:NumberLineParser"
 
-SMALLEST_LABEL = 6
-"""Font size in pixels below which the words are left out of the picture: the upper number is always the target."""
+SMALLEST_LABEL = 6  # font size in pixels; smaller words are left out: the upper number is the target
 
 
 class NumberLine(VLEnv):
     """NumberLine: make the current number equal to the target number.
 
-    NumberLine-v1 shows two targets, one after the other (`targets=2`). NumberLine-v0 is the published form, with one:
-    each of its starts needs one kind of move alone, so that one of the two constant policies wins at least half of the
-    games, however starts are drawn (always `+`: 0.528). With two targets that is 0.167.
+    NumberLine-v1 shows two targets, one after the other (`targets=2`). NumberLine-v0 is the
+    published form, with one: each of its starts needs one kind of move alone, so one of the two
+    constant policies wins at least half of the games (always `+`: 0.528; with two targets 0.167).
 
-    Goal: reach the target in as few steps as possible, without a wrong one. Both numbers are between 0 and
-        `max_position` (5); start and target are drawn uniformly, and if they fall together the target moves
-        on to (target + 1) mod `max_position`. That is the published distribution, its small bias included
-        (30 different starts, mean distance 2.278), so that results compare.
-    Observation: a white picture, 300 x 300 pixels by default, with the words Target and Current, each with
-        its number at a fixed place (at 56 x 112 pixels whole within one patch of 28). The numbers are nowhere
-        in the text.
-    Actions: `-` (subtract one, not below 0) and `+` (add one, not above `max_position`); both are always
-        legal.
-    Reward: +1 if the move reaches a target, else -1 if it does not bring the current number nearer (also
-        when it is stopped at an end), else 0. The best return is always the number of targets; one wrong move costs 1.
-    Endings: terminated at the last target; truncated after 2 * `max_position` (10) turns for each target.
-    Success: return > `targets` - 1 (0), that is, the target was reached without a wrong move (strict; what the papers
-        report). `info["solved"]` says whether the target was reached at all. A uniformly random policy:
-        28.3 % success, 61.1 % solved (exact; a test computes it again).
-    Info: `target`, `current`, `solved`, `return_positive`.
+    Goal: reach the target in as few steps as possible, without a wrong one. Both numbers are
+        between 0 and `max_position` (5). Start and target are drawn uniformly; if they fall
+        together the target moves on to (target + 1) mod `max_position`. That is the published
+        distribution (30 different starts, mean distance 2.278), so results compare.
+    Observation: a white picture, 300 x 300 pixels by default, with the words Target and Current,
+        each with its number at a fixed place (at 56 x 112 pixels whole within one patch of 28). The
+        numbers are nowhere in the text.
+    Actions: `-` (subtract one, not below 0) and `+` (add one, not above `max_position`); both are
+        always legal.
+    Reward: +1 if the move reaches a target, else -1 if it does not bring the current number nearer
+        (also when it is stopped at an end), else 0. The best return is the number of targets; one
+        wrong move costs 1.
+    Endings: terminated at the last target; truncated after 2 * `max_position` (10) turns for each
+        target.
+    Success: return > `targets` - 1: the targets were reached without a wrong move (strict; what the
+        papers report). A uniformly random policy with one target: 28.3 % success, 61.1 % solved
+        (exact).
+    Info: `target`, `current`, `solved` (the targets were reached at all), `return_positive`.
     Splits: train, val and test differ by seed only; they share the 30 starts.
     Oracle: exact.
+    References: Zhai et al., NeurIPS 2024 (gym-cards). VL-DAC, arXiv 2508.04280.
 
-    `compat="rl4vlm"` uses the published picture, reply parser and random fallback. The rules are the same.
-    Not reproduced: numbers drawn from a global generator that `reset(seed=)` does not reach, and prompts
-    that describe the previous episode.
-
-    References:
-        Zhai et al., Fine-Tuning Large Vision-Language Models as Decision-Making Agents via Reinforcement
-        Learning, NeurIPS 2024 (gym-cards). VL-DAC, arXiv 2508.04280.
+    `compat="rl4vlm"` uses the published picture, reply parser and random fallback. The rules are
+    the same. Not reproduced: numbers drawn from a global generator that `reset(seed=)` does not
+    reach, and prompts that describe the previous episode.
 
     Args:
         max_position: largest number, 2 to 99.
-        targets: how many targets are shown, one after the other; the first is drawn as published, each other uniformly.
+        targets: number of targets; the first is drawn as published, each other uniformly.
         compat: `None` or `"rl4vlm"`, which has one target.
         **kwargs: of `VLEnv`.
 
-    Options of `reset`: `target` and `current` (both or none, different) choose the start; `level`, 0 to 5.
-
-    Raises:
-        UserError: an argument or option is out of its range.
+    Options of `reset`: `target` and `current` (both or none, different) choose the start; `level`.
     """
 
     prompt = PromptTemplate(
@@ -82,7 +77,6 @@ class NumberLine(VLEnv):
             ("target", "the number to reach; not the current one"),
         )
     }
-
     level_arguments: ClassVar = tuple(
         {"max_position": largest, "targets": targets, "max_turns": 2 * largest * targets}
         for largest, targets in ((3, 1), (5, 1), (5, 2), (9, 2), (20, 2), (30, 3))
@@ -107,10 +101,12 @@ class NumberLine(VLEnv):
             self.target = (self.target + 1) % self.max_position
         if options:
             self.current, self.target = self._choose(**options)
-        self.later = []
+
+        # Each later target differs from the one before it.
+        self.later, before = [], self.target
         for _ in range(self.targets - 1):
-            before = self.later[-1] if self.later else self.target
-            self.later.append((before + int(rng.integers(1, self.max_position + 1))) % (self.max_position + 1))
+            before = (before + int(rng.integers(1, self.max_position + 1))) % (self.max_position + 1)
+            self.later.append(before)
 
     def act(self, action: str) -> Outcome:
         before = abs(self.target - self.current)
@@ -131,11 +127,11 @@ class NumberLine(VLEnv):
         return f"target {self.target}, current {self.current}"
 
     def task(self) -> str:
+        more = f" Then a new target is shown, {self.targets} in all." if self.targets > 1 else ""
         return (
             f"The picture shows a target number and your current number, both from 0 to {self.max_position}. "
-            "The action + adds one to the current number, the action - subtracts one. "
-            "Make the current number equal to the target number, without a step in the wrong direction."
-            + (f" Then a new target is shown, {self.targets} in all." if self.targets > 1 else "")
+            "The action + adds one to the current number, the action - subtracts one. Make the "
+            f"current number equal to the target number, without a step in the wrong direction.{more}"
         )
 
     def legal_actions(self) -> list[str]:
@@ -151,7 +147,7 @@ class NumberLine(VLEnv):
         return json.dumps({"current number": self.current, "target number": self.target, "thoughts": thoughts})
 
     def success(self) -> bool:
-        """True if all targets are reached without a wrong move; with one target, if the return is positive."""
+        """All targets are reached without a wrong move."""
         return self.episode_return > self.targets - 1
 
     def extra_info(self) -> dict[str, Any]:
@@ -172,8 +168,8 @@ class NumberLine(VLEnv):
 
 @lru_cache(maxsize=64)
 def _draw(target: int, current: int, size: tuple[int, int], published: bool) -> NDArray[np.uint8]:
-    """Draw a frame; shared, so it is read-only. There are few states, so most steps only copy one."""
-    frame = _draw_published(target, current, size) if published else _draw_large(target, current, size)
+    """Draw a frame, read-only since it is shared. There are few states, so most steps copy one."""
+    frame = (_draw_published if published else _draw_large)(target, current, size)
     frame.setflags(write=False)
     return frame
 
@@ -186,20 +182,21 @@ def _draw_published(target: int, current: int, size: tuple[int, int]) -> NDArray
 
 
 def _draw_large(target: int, current: int, size: tuple[int, int]) -> NDArray[np.uint8]:
-    """Two rows, each a word in the left half and a number in the third quarter of the width.
+    """Draw two rows, each a word in the left half and a number in the third quarter of the width.
 
-    The numbers are as large as that quarter allows and keep clear of its edges, so that a small vision
-    model whose patches tile the picture (4 x 2 patches of 28 pixels at 56 x 112) sees each number whole in
-    one patch, always the same one.
+    Each number is as large as that quarter allows, so a small vision model whose patches tile the
+    picture (4 x 2 patches of 28 pixels at 56 x 112) sees it whole in one patch.
     """
     height, width = size
     picture = Image.new("RGB", (width, height), WHITE)
     pen = ImageDraw.Draw(picture)
-    wide = max(target, current) > 9
-    centre, room = (0.75, 0.46) if wide else (0.625, 0.23)
+
+    # A number of two digits takes the whole right half.
+    centre, room = (0.75, 0.46) if max(target, current) > 9 else (0.625, 0.23)
     label = min(round(height * 0.12), round(width * 0.105))
     while label >= SMALLEST_LABEL and font(label).getlength("Current") > 0.44 * width:
         label -= 1
+
     for row, (word, number) in enumerate((("Target", target), ("Current", current))):
         middle = (row + 0.5) * height / 2
         if label >= SMALLEST_LABEL:

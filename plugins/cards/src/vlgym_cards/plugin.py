@@ -9,16 +9,16 @@ from vlgym import EnvSpec, hookimpl
 from vlgym.env.probes import Probe
 
 _RL4VLM = (
-    "Zhai et al., Fine-Tuning Large Vision-Language Models as Decision-Making Agents via Reinforcement Learning, "
-    "NeurIPS 2024"
+    "Zhai et al., Fine-Tuning Large Vision-Language Models as Decision-Making Agents "
+    "via Reinforcement Learning, NeurIPS 2024"
 )
+_OLD_RULES = {"compat": "rl4vlm"}
 _VLDAC = "VL-DAC, arXiv 2508.04280"
 
 
 def _card(
     title: str, module: str, summary: str, max_turns: int, best: float, difficulty: str, **fields: Any
 ) -> EnvSpec:
-    """Return a card; `best` is the highest return, the lowest is -1."""
     return EnvSpec(
         id=f"vlgym/{title}-v0",
         entry_point=f"vlgym_cards.{module}:{title}",
@@ -31,6 +31,14 @@ def _card(
         pictures="exact",
         **fields,
     )
+
+
+def _hand(cards: str) -> dict[str, Any]:
+    return {"cards": cards.split()}
+
+
+def _table(player: str, dealer: str) -> dict[str, Any]:
+    return {"player": player.split(), "dealer": dealer.split()}
 
 
 NUMBER_LINE = _card(
@@ -50,7 +58,7 @@ NUMBER_LINE = _card(
         *(Probe("start and target fall together", ("+",), index=index) for index in (6, 17, 27, 42)),
         Probe("two digits", ("@oracle",) * 3, {"current": 7, "target": 12}, {"max_position": 12}),
         *(Probe("numbers", (), {"current": n, "target": (n + 3) % 6}) for n in range(6)),
-        Probe("published", ('@raw {"action": "+"}', "@raw -", "@raw ?"), kwargs={"compat": "rl4vlm"}, index=3),
+        Probe("published", ('@raw {"action": "+"}', "@raw -", "@raw ?"), kwargs=_OLD_RULES, index=3),
     ),
 )  # fmt: skip
 
@@ -63,24 +71,24 @@ EZ_POINTS = _card(
     references=(_RL4VLM, _VLDAC),
     blind=("vlgym_cards.blind:EZPointsTries",),
     probes=(
-        Probe("a sum, and a sum that is not 12", ("5", "+", "7", "="), {"cards": ["H5", "S7"]}),
-        Probe("a product", ("6", "*", "2", "="), {"cards": ["D2", "C6"]}),
-        Probe("wrong", ("5", "*", "7", "="), {"cards": ["H5", "S7"]}),
-        Probe("a card is left", ("10", "="), {"cards": ["HK", "S2"]}),
-        Probe("faces are ten; a number no card has", ("9", "10", "10", "+", "2", "="), {"cards": ["HQ", "S2"]}),
-        Probe("a token too many", ("+",) * 8, {"cards": ["HJ", "S2"]}),
-        Probe("an ace is one; = comes seventh", ("+", "1", "*", "10", "+", "+", "="), {"cards": ["HA", "SK"]}),
-        Probe("no sign, no joined digits", ("1", "2", "="), {"cards": ["HA", "S2"]}),
-        Probe("numbers", ("3", "4"), {"cards": ["H3", "S4"]}),
-        Probe("numbers", ("8", "9"), {"cards": ["D8", "C9"]}),
-        Probe("published: digits join", ("@raw 1", "@raw 2", "@raw ="), {"cards": ["HA", "S2"]}, {"compat": "rl4vlm"}),
-        Probe("published: 10 is not 1", ('@raw {"action": "10"}',), {"cards": ["HK", "S2"]}, {"compat": "rl4vlm"}),
-        Probe("published: = comes too late", ("@raw +",) * 6 + ("@raw =",), kwargs={"compat": "rl4vlm"}),
+        Probe("a sum, and a sum that is not 12", ("5", "+", "7", "="), _hand("H5 S7")),
+        Probe("a product", ("6", "*", "2", "="), _hand("D2 C6")),
+        Probe("wrong", ("5", "*", "7", "="), _hand("H5 S7")),
+        Probe("a card is left", ("10", "="), _hand("HK S2")),
+        Probe("faces are ten; a number no card has", ("9", "10", "10", "+", "2", "="), _hand("HQ S2")),
+        Probe("a token too many", ("+",) * 8, _hand("HJ S2")),
+        Probe("an ace is one; = comes seventh", ("+", "1", "*", "10", "+", "+", "="), _hand("HA SK")),
+        Probe("no sign, no joined digits", ("1", "2", "="), _hand("HA S2")),
+        Probe("numbers", ("3", "4"), _hand("H3 S4")),
+        Probe("numbers", ("8", "9"), _hand("D8 C9")),
+        Probe("published: digits join", ("@raw 1", "@raw 2", "@raw ="), _hand("HA S2"), _OLD_RULES),
+        Probe("published: 10 is not 1", ('@raw {"action": "10"}',), _hand("HK S2"), _OLD_RULES),
+        Probe("published: = comes too late", ("@raw +",) * 6 + ("@raw =",), kwargs=_OLD_RULES),
     ),
 )  # fmt: skip
 
-_LONGEST = (*"(((((((6+6+6+6)))))))=",)
-"""A right formula of 21 tokens, the most that there may be, and what ends it."""
+_SIXES = _hand("H6 S6 D6 C6")
+_LONGEST = (*"(((((((6+6+6+6)))))))=",)  # 21 tokens, the most, and their end
 
 POINTS_24 = _card(
     "Points24", "points24", "Write a formula worth 24 from four cards, one symbol a turn.", 22, 10.0, "hard",
@@ -92,25 +100,20 @@ POINTS_24 = _card(
     references=(_RL4VLM,),
     blind=("vlgym_cards.blind:Points24Tries",),
     probes=(
-        Probe("the 21st token is the last before =", _LONGEST, {"cards": ["H6", "S6", "D6", "C6"]}),
-        Probe("a 22nd token", (*_LONGEST[:-1], "+"), {"cards": ["H6", "S6", "D6", "C6"]}),
-        Probe("fractions", (*"8/(3-8/3)=",), {"cards": ["H3", "S3", "D8", "C8"]}),
-        Probe("products before sums", (*"2+2+4*5=",), {"cards": ["H2", "S2", "D4", "C5"]}),
-        Probe("differences from the left", (*"9*4-7-5=",), {"cards": ["H9", "S4", "D7", "C5"]}),
-        Probe("wrong; division by zero", (*"4/(2-2)*8=",), {"cards": ["H4", "S2", "D2", "C8"]}),
-        Probe("a card is left", (*"8*3=",), {"cards": ["H8", "S3", "DA", "CA"]}),
-        Probe("no number runs together", (*"1", "2", *"*2*1="), {"cards": ["HA", "S2", "D2", "CA"]}),
-        Probe("a bracket is open", (*"(8*3*1*1=",), {"cards": ["H8", "S3", "DA", "CA"]}),
-        Probe("a number that no card has", ("7", "10", "7"), {"cards": ["HJ", "SQ", "DK", "CA"]}),
-        Probe("faces count on", ("13", "+", "11"), {"cards": ["HJ", "SK", "DQ", "CA"]}, {"faces_as_ten": False}),
+        Probe("the 21st token is the last before =", _LONGEST, _SIXES),
+        Probe("a 22nd token", (*_LONGEST[:-1], "+"), _SIXES),
+        Probe("fractions", (*"8/(3-8/3)=",), _hand("H3 S3 D8 C8")),
+        Probe("products before sums", (*"2+2+4*5=",), _hand("H2 S2 D4 C5")),
+        Probe("differences from the left", (*"9*4-7-5=",), _hand("H9 S4 D7 C5")),
+        Probe("wrong; division by zero", (*"4/(2-2)*8=",), _hand("H4 S2 D2 C8")),
+        Probe("a card is left", (*"8*3=",), _hand("H8 S3 DA CA")),
+        Probe("no number runs together", (*"1", "2", *"*2*1="), _hand("HA S2 D2 CA")),
+        Probe("a bracket is open", (*"(8*3*1*1=",), _hand("H8 S3 DA CA")),
+        Probe("a number that no card has", ("7", "10", "7"), _hand("HJ SQ DK CA")),
+        Probe("faces count on", ("13", "+", "11"), _hand("HJ SK DQ CA"), {"faces_as_ten": False}),
         Probe("solvable hands only", ("@oracle...",), kwargs={"solvable_only": True}, index=1),
-        Probe("numbers", ("9", "-", "7"), {"cards": ["H9", "S7", "D10", "CQ"]}),
-        Probe(
-            "published: = comes too late",
-            tuple(f"@raw {token}" for token in _LONGEST),
-            {"cards": ["H6", "S6", "D6", "C6"]},
-            {"compat": "rl4vlm"},
-        ),
+        Probe("numbers", ("9", "-", "7"), _hand("H9 S7 D10 CQ")),
+        Probe("published: = comes too late", tuple(f"@raw {token}" for token in _LONGEST), _SIXES, _OLD_RULES),
     ),
 )  # fmt: skip
 
@@ -123,24 +126,20 @@ BLACKJACK = _card(
     random_success_below=0.5,  # random play wins 28.1 %
     references=(_RL4VLM, "Sutton and Barto, Reinforcement Learning, 2nd edition, example 5.1"),
     probes=(
-        Probe("the dealer draws at 16", ("stand",), {"player": ["HK", "SQ"], "dealer": ["H10", "S6"]}),
-        Probe("the dealer stands at 17", ("stand",), {"player": ["HK", "S8"], "dealer": ["H10", "S7"]}),
-        Probe("the dealer stands at a soft 17", ("stand",), {"player": ["HK", "S8"], "dealer": ["HA", "S6"]}),
-        Probe("a draw", ("stand",), {"player": ["HK", "SQ"], "dealer": ["HJ", "S10"]}),
-        Probe("a loss", ("stand",), {"player": ["HK", "S8"], "dealer": ["HJ", "S10"]}),
-        Probe("21 goes on and pays no more", ("stand",), {"player": ["HA", "SK"], "dealer": ["HJ", "S9"]}),
-        Probe("a hit at 20", ("hit", "hit"), {"player": ["HK", "SQ"], "dealer": ["H2", "S9"]}, index=1),
-        Probe("soft, then hard", ("hit",) * 4, {"player": ["HA", "S5"], "dealer": ["H2", "S9"]}, index=2),
-        Probe("the dealer draws to the end", ("stand",), {"player": ["H2", "S3"], "dealer": ["H2", "S3"]}, index=3),
-        Probe("two aces", ("hit", "stand"), {"player": ["HA", "SA"], "dealer": ["DA", "CA"]}, index=4),
-        Probe(
-            "nine cards in two rows",
-            ("stand",),
-            {"player": ["HA", "SA", "DA", "CA", "H2", "S2", "D2", "C2", "H3"], "dealer": ["H4", "S10"]},
-        ),
-        Probe("ranks", (), {"player": ["H4", "S5"], "dealer": ["D6", "C3"]}),
-        Probe("ranks", (), {"player": ["D7", "C8"], "dealer": ["H9", "S3"]}),
-        Probe("published", ("@raw hit", '@raw {"action": "stand"}'), kwargs={"compat": "rl4vlm"}, index=5),
+        Probe("the dealer draws at 16", ("stand",), _table("HK SQ", "H10 S6")),
+        Probe("the dealer stands at 17", ("stand",), _table("HK S8", "H10 S7")),
+        Probe("the dealer stands at a soft 17", ("stand",), _table("HK S8", "HA S6")),
+        Probe("a draw", ("stand",), _table("HK SQ", "HJ S10")),
+        Probe("a loss", ("stand",), _table("HK S8", "HJ S10")),
+        Probe("21 goes on and pays no more", ("stand",), _table("HA SK", "HJ S9")),
+        Probe("a hit at 20", ("hit", "hit"), _table("HK SQ", "H2 S9"), index=1),
+        Probe("soft, then hard", ("hit",) * 4, _table("HA S5", "H2 S9"), index=2),
+        Probe("the dealer draws to the end", ("stand",), _table("H2 S3", "H2 S3"), index=3),
+        Probe("two aces", ("hit", "stand"), _table("HA SA", "DA CA"), index=4),
+        Probe("nine cards in two rows", ("stand",), _table("HA SA DA CA H2 S2 D2 C2 H3", "H4 S10")),
+        Probe("ranks", (), _table("H4 S5", "D6 C3")),
+        Probe("ranks", (), _table("D7 C8", "H9 S3")),
+        Probe("published", ("@raw hit", '@raw {"action": "stand"}'), kwargs=_OLD_RULES, index=5),
     ),
 )  # fmt: skip
 
@@ -173,8 +172,8 @@ EZ_POINTS_1 = replace(
     id="vlgym/EZPoints-v1",
     kwargs={"hands": "balanced", "refusals": 2},
     probes=(
-        Probe("one refusal, then right", ("9", "5", "+", "7", "="), {"cards": ["H5", "S7"]}),
-        Probe("two refusals", ("9", "5", "8"), {"cards": ["H5", "S7"]}),
+        Probe("one refusal, then right", ("9", "5", "+", "7", "="), _hand("H5 S7")),
+        Probe("two refusals", ("9", "5", "8"), _hand("H5 S7")),
         *(Probe("the seven pairs", ("@oracle...",), index=index) for index in range(12)),
         *EZ_POINTS.probes,
     ),
@@ -190,7 +189,7 @@ POINTS_24_1 = replace(
     POINTS_24,
     id="vlgym/Points24-v1",
     kwargs={"refusals": 2},
-    probes=(Probe("two refusals", ("7", "9"), {"cards": ["HJ", "SQ", "DK", "CA"]}), *POINTS_24.probes),
+    probes=(Probe("two refusals", ("7", "9"), _hand("HJ SQ DK CA")), *POINTS_24.probes),
     levels=(
         "three cards, no brackets and no /",
         "three cards",
@@ -200,8 +199,8 @@ POINTS_24_1 = replace(
         "five cards; J, Q and K count 11, 12 and 13",
     ),
 )
-"""The versions whose scores need the picture. Those before stay as they are, for comparison with the papers."""
 
+# Scores of the newer versions need the picture. The older ones stay for comparison with the papers.
 _OLD = tuple(
     replace(old, replaced_by=new.id)
     for old, new in ((NUMBER_LINE, NUMBER_LINE_1), (EZ_POINTS, EZ_POINTS_1), (POINTS_24, POINTS_24_1))

@@ -1,10 +1,10 @@
 """Value of a formula in the published EZPoints and Points24: that of a Python arithmetic expression.
 
-For `compat="rl4vlm"` only. The tokens are joined without separators, so digits run together (`2`, `4` is
-24), `*`, `*` is a power, `/`, `/` a floor division, and signs are allowed; a blank ends a number or an
-operator. Values are integers and floating-point numbers compared without tolerance. Python parses the
-expression; its tree is interpreted here, so nothing is run. One departure: a power of more than `MAX_BITS`
-bits is an error, where Python would compute for minutes.
+The tokens are joined without separators, so digits run together (`2`, `4` is 24), `*`, `*` is a
+power, `/`, `/` a floor division, and signs are allowed; a blank ends a number or an operator.
+Values are integers and floating-point numbers compared without tolerance. Python parses the
+expression; its tree is interpreted here, so nothing is run. One departure: a power of more than
+`MAX_BITS` bits is an error, where Python would compute for minutes.
 """
 
 from __future__ import annotations
@@ -17,11 +17,8 @@ from typing import Any
 
 from .formula import FormulaError
 
-MAX_BITS = 4096
-"""Largest integer power that is computed, in bits."""
-
-MAX_LENGTH = 64
-"""Longest expression that is read, in characters."""
+MAX_BITS = 4096  # of a power
+MAX_LENGTH = 64  # characters of an expression
 
 Number = int | float | complex
 
@@ -30,8 +27,7 @@ def evaluate_published(expression: str) -> Number:
     """Return the value of an expression in the published language.
 
     Raises:
-        FormulaError: malformed (a syntax or type error in Python), division by zero, overflow, or a power
-            that is too large.
+        FormulaError: malformed, division by zero, overflow, or a power that is too large.
     """
     if len(expression) > MAX_LENGTH:
         raise FormulaError(f"longer than {MAX_LENGTH} characters")

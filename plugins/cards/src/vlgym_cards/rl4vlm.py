@@ -1,11 +1,11 @@
-"""The published reply parser ("text projection"), and what `compat="rl4vlm"` sets. Not used by default.
+"""The published reply parser ("text projection"), and what `compat="rl4vlm"` sets.
 
-From the reply, lower-cased, the parser keeps what follows the *first* `"action":` (or, without one, the
-last character), and looks which legal actions occur in it. Exactly one: that is the action. None or
-several: a random legal action is executed, which is the `random` policy for invalid replies; here it is
-counted as an invalid turn, where the published code did not count. The reply is a JSON object with the keys that the
-published prompts ask for, in their order, `"action"` last; all before it are the thoughts. What is not reproduced
-stands on the cards; of all four games, also the original card art and the exact wording of prompts.
+From the reply, lower-cased, the parser keeps what follows the *first* `"action":` (or, without one,
+the last character), and looks which legal actions occur in it. Exactly one is the action. At none
+or several a random legal action is executed and counted as an invalid turn, where the published
+code did not count. The reply is a JSON object with the keys that the published prompts ask for, in
+their order, `"action"` last; all before it are the thoughts. Not reproduced, of all four games: the
+original card art and the exact wording of prompts.
 """
 
 from __future__ import annotations
@@ -18,10 +18,7 @@ from vlgym.errors import check_choice
 from vlgym.types import Parsed
 
 COMPAT = (None, "rl4vlm")
-"""Values of the `compat` argument: corrected rules, published rules."""
-
 PROJECTION_PARSER = "vlgym_cards.rl4vlm:ProjectionParser"
-
 _MARKER = '"action":'
 
 
@@ -33,8 +30,7 @@ class ProjectionParser:
 
     name = "rl4vlm"
     version = 1
-    keys: ClassVar[dict[str, str]] = {"thoughts": '"THOUGHTS"'}
-    """Keys before the action, and their values as the prompt shows them."""
+    keys: ClassVar = {"thoughts": '"THOUGHTS"'}  # before the action, with values as in the prompt
 
     def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
         """Return the one legal action that occurs after the first marker."""
@@ -43,11 +39,13 @@ class ProjectionParser:
         start = start if start >= 0 else max(0, len(lowered) - 1)
         remainder = lowered[start:]
         matches: list[str] = []
+
         # The published code looks for "10" first and removes it, so that it is not read as "1".
         if legal and "10" in legal and "10" in remainder:
             matches.append("10")
             remainder = remainder.replace("10", "")
-        matches += [action for action in legal or () if action != "10" and action in remainder]
+        matches += [each for each in legal or () if each != "10" and each in remainder]
+
         if len(matches) != 1:
             return Parsed(failure="ambiguous_action" if matches else "no_action")
         return Parsed(actions=(matches[0],), span=(start, len(text)))
@@ -55,7 +53,7 @@ class ProjectionParser:
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
         """Write the published JSON reply: the game's keys, then the action.
 
-        `thoughts` may hold the values of all keys as a JSON object; another text is the value of `thoughts`.
+        `thoughts` may hold the values of all keys as a JSON object.
         """
         # A marker inside the thoughts would be taken for the real one, since the first marker counts.
         values = _read_keys(thoughts, self.keys) or {"thoughts": thoughts}
@@ -64,23 +62,22 @@ class ProjectionParser:
 
     def describe(self) -> str:
         shown = "".join(f'"{key}": {value}, ' for key, value in self.keys.items())
-        return (
-            f'Answer with a JSON object like {{{shown}"action": "ACTION"}}, where ACTION is one of the legal actions.'
-        )
+        form = f'{{{shown}"action": "ACTION"}}'
+        return f"Answer with a JSON object like {form}, where ACTION is one of the legal actions."
 
 
 class NumberLineParser(ProjectionParser):
     """With the keys of NumberLine's published prompt."""
 
     name = "rl4vlm-number-line"
-    keys: ClassVar[dict[str, str]] = {"current number": "x", "target number": "y", "thoughts": '"THOUGHTS"'}
+    keys: ClassVar = {"current number": "x", "target number": "y", "thoughts": '"THOUGHTS"'}
 
 
 class FormulaParser(ProjectionParser):
     """With the keys of EZPoints' and Points24's published prompts."""
 
     name = "rl4vlm-formula"
-    keys: ClassVar[dict[str, str]] = {"cards": "[x, y, ...]", "current formula": '"FORMULA"', "thoughts": '"THOUGHTS"'}
+    keys: ClassVar = {"cards": "[x, y, ...]", "current formula": '"FORMULA"', "thoughts": '"THOUGHTS"'}
 
 
 def _read_keys(thoughts: str, keys: Iterable[str]) -> dict[str, Any] | None:
@@ -89,12 +86,15 @@ def _read_keys(thoughts: str, keys: Iterable[str]) -> dict[str, Any] | None:
         values = json.loads(thoughts)
     except ValueError:
         return None
-    return {key: values[key] for key in keys} if isinstance(values, dict) and values.keys() == set(keys) else None
+    fits = isinstance(values, dict) and values.keys() == set(keys)
+    return {key: values[key] for key in keys} if fits else None
 
 
 def apply_compat(compat: str | None, arguments: dict[str, Any], parser: str = PROJECTION_PARSER) -> dict[str, Any]:
-    """Return the base class's arguments with `invalid_action="random"`, since these games have no idle action; where
-    `compat` asks for them, with the published parser and fallback. What the caller gave stays."""
+    """Return the base class's arguments: these games have no idle action for an unreadable reply.
+
+    `compat` adds the published parser and fallback. Arguments of the caller stay.
+    """
     if check_choice("compat", compat, COMPAT) is None:
         return {"invalid_action": "random", **arguments}
     published = {"parser": parser, "invalid_action": "published"}

@@ -1,15 +1,15 @@
-"""Exact search for the shortest way to complete a formula so that it uses every card once and hits the
-target.
+"""Exact search for the shortest completion of a formula that uses every card and hits the target.
 
-The search follows the grammar of `formula`. For a set of numbers it tabulates every value that a factor, a
-term or a sum over exactly these numbers can have, with the shortest tokens for it; and likewise every
-effect that a *suffix* of a term (`* f / g`) or of a sum (`+ t - u`) can have. An unfinished formula is then
-completed from its innermost open bracket outwards. Nothing is heuristic: when `complete` returns `None`, no
-completion exists within the budget.
+The search follows the grammar of `formula`. For a set of numbers it tabulates every value that a
+factor, a term or a sum over exactly these numbers can have, with the shortest tokens for it; and
+likewise every effect that a *suffix* of a term (`* f / g`) or of a sum (`+ t - u`) can have. An
+unfinished formula is then completed from its innermost open bracket outwards. Nothing is heuristic:
+when `complete` returns `None`, no completion exists within the budget.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,14 +17,10 @@ from functools import lru_cache
 
 from .formula import FormulaError, Level, read
 
-Numbers = tuple[int, ...]
-"""A multiset of numbers, sorted."""
-
+Numbers = tuple[int, ...]  # a multiset, sorted
 Tokens = tuple[str, ...]
-Table = dict[Fraction, Tokens]
-"""Value (or effect) to the shortest tokens that have it."""
-
-UNLIMITED = 1_000_000
+Table = dict[Fraction, Tokens]  # value (or effect) to the shortest tokens that have it
+EFFECTS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 
 
 @dataclass(frozen=True)
@@ -35,43 +31,33 @@ class Rules:
     brackets: bool = True
 
 
-ALL = Rules()
-
-
 @lru_cache(maxsize=4096)
 def complete(
     prefix: Tokens,
     numbers: Numbers,
     target: int,
-    rules: Rules = ALL,
-    budget: int = UNLIMITED,
-    accept: Callable[[Tokens], bool] | None = None,
+    rules: Rules,
+    budget: int,
+    second: Callable[[str], object] | None = None,
 ) -> Tokens | None:
-    """Return the fewest tokens that turn `prefix` into a formula worth `target` using each of `numbers`
-    once more.
+    """Return the fewest tokens that make `prefix` a formula worth `target`; `None` without any.
 
     Args:
-        prefix: the formula so far.
-        numbers: the cards' numbers that the formula has not used yet, sorted.
-        target: the wanted value.
-        rules: tokens that may be used.
+        numbers: values of the cards that the formula has not used yet, sorted.
         budget: most tokens that may be added.
-        accept: a further test of the whole formula (a module-level function, since results are cached).
-            With it the search looks at one shortest formula for each value of the first term, not at all of
-            them, so `None` is no proof then.
-
-    Returns:
-        The tokens to add (empty if the formula is complete already), or `None` if there are none within the
-        budget.
+        second: another reader, which must find the same value in the whole formula. With it only
+            one shortest formula for each value of the first term is tried, so `None` is no proof.
     """
     try:
-        *outer, inner = read(prefix).levels
+        *outer, inner = read(prefix)
     except FormulaError:
         return None
-    # Fewest tokens that could possibly do: each number, an operator before all but a due one, each closing bracket.
+    # Each number, an operator before all but a due one, and each closing bracket.
     fewest = len(outer) + 2 * len(numbers) - (1 if inner.pending and numbers else 0)
     if fewest > budget:
         return None
+
+    # Brackets are closed from the innermost outwards, each with every part of the numbers.
     states = list(_after_factor(inner, numbers, rules))
     while outer:
         closed: dict[tuple[Numbers, Fraction], Tokens] = {}
@@ -85,25 +71,28 @@ def complete(
             for (rest, value), tokens in closed.items()
             if value != 0 or level.pending == "*"
         ]
+
+    # The outermost level takes all numbers that are left.
     best: Tokens | None = None
     for state in states:
         for addition in _hits(state, Fraction(target), rules):
-            shorter = best is None or len(addition) < len(best)
-            if shorter and len(addition) <= budget and (accept is None or accept((*prefix, *addition))):
+            if len(addition) > budget or (best is not None and len(addition) >= len(best)):
+                continue
+            if second is None or second("".join((*prefix, *addition))) == target:
                 best = addition
                 if len(best) == fewest:
                     return best
     return best
 
 
-def is_solvable(numbers: Sequence[int], target: int, rules: Rules = ALL) -> bool:
+def is_solvable(numbers: Sequence[int], target: int, rules: Rules) -> bool:
     return _is_solvable(tuple(sorted(numbers)), target, rules)
 
 
 @lru_cache(maxsize=4096)
 def _is_solvable(numbers: Numbers, target: int, rules: Rules) -> bool:
-    wanted = Fraction(target)
-    return any(True for state in _after_factor(Level(), numbers, rules) for _ in _hits(state, wanted, rules))
+    states = _after_factor(Level(), numbers, rules)
+    return any(True for state in states for _ in _hits(state, Fraction(target), rules))
 
 
 @dataclass(frozen=True)
@@ -121,7 +110,7 @@ def _after_factor(level: Level, numbers: Numbers, rules: Rules) -> Iterator[_Sta
         yield _State(level, numbers, ())
         return
     for part, rest in _splits(numbers):
-        # A bracket around all that is left of a fresh sum says nothing that the sum itself would not say.
+        # A bracket around all that is left of a fresh sum is the sum.
         if not part or (level == Level() and not rest and len(part) > 1):
             continue
         for value, tokens in _factors(part, rules).items():
@@ -134,19 +123,19 @@ def _close(state: _State, rules: Rules) -> Iterator[tuple[Fraction, Numbers, Tok
     total, term = state.level.total, state.level.term
     for used, rest in _splits(state.rest):
         for part, others in _splits(used):
-            additions = _additions(others, rules)
-            for factor, first in _multiplications(part, rules).items():
+            additions = _suffixes(others, rules, "+-")
+            for factor, first in _suffixes(part, rules, "*/").items():
                 base = total + term * factor
                 for addend, second in additions.items():
                     yield base + addend, rest, (*state.tokens, *first, *second, ")")
 
 
 def _hits(state: _State, target: Fraction, rules: Rules) -> Iterator[Tokens]:
-    """Finish the outermost level with all numbers so that it is worth `target`: the shortest sum for each term."""
+    """Make the outermost level worth `target` with all numbers: the shortest sum for each term."""
     total, term = state.level.total, state.level.term
     for part, others in _splits(state.rest):
-        additions = _additions(others, rules)
-        for factor, first in _multiplications(part, rules).items():
+        additions = _suffixes(others, rules, "+-")
+        for factor, first in _suffixes(part, rules, "*/").items():
             second = additions.get(target - total - term * factor)
             if second is not None:
                 yield (*state.tokens, *first, *second)
@@ -176,7 +165,7 @@ def _sums(numbers: Numbers, rules: Rules) -> Table:
     table: Table = {}
     for part, others in _splits(numbers):
         if part:
-            additions = _additions(others, rules)
+            additions = _suffixes(others, rules, "+-")
             for value, first in _terms(part, rules, brackets=len(others) > 0).items():
                 for addend, second in additions.items():
                     _keep(table, value + addend, (*first, *second))
@@ -185,47 +174,31 @@ def _sums(numbers: Numbers, rules: Rules) -> Table:
 
 @lru_cache(maxsize=512)
 def _terms(numbers: Numbers, rules: Rules, *, brackets: bool = True) -> Table:
-    """Values of terms; `brackets=False` leaves out the single factor that is a bracket around all numbers."""
+    """Values of terms; without `brackets` not the factor that is a bracket around all numbers."""
     table: Table = {}
     for part, others in _splits(numbers):
         if part and (brackets or others or len(part) == 1):
             for value, first in _factors(part, rules).items():
-                for factor, second in _multiplications(others, rules).items():
+                for factor, second in _suffixes(others, rules, "*/").items():
                     _keep(table, value * factor, (*first, *second))
     return table
 
 
-@lru_cache(maxsize=512)
-def _multiplications(numbers: Numbers, rules: Rules) -> Table:
-    """Effects of `(("*" | "/") factor)*`: what the term is multiplied by."""
+@lru_cache(maxsize=1024)
+def _suffixes(numbers: Numbers, rules: Rules, signs: str) -> Table:
+    """Effects of `(sign operand)*`: factors of a term (`signs` "*/"), or what adds to a sum ("+-")."""
     if not numbers:
-        return {Fraction(1): ()}
+        return {Fraction(signs == "*/"): ()}
     table: Table = {}
+    operands = _terms if signs == "+-" else _factors
+    usable = [sign for sign in signs if sign in rules.operators]
     for part, others in _splits(numbers):
         if part:
-            for value, first in _factors(part, rules).items():
-                for factor, second in _multiplications(others, rules).items():
-                    if "*" in rules.operators:
-                        _keep(table, value * factor, ("*", *first, *second))
-                    if "/" in rules.operators and value != 0:
-                        _keep(table, factor / value, ("/", *first, *second))
-    return table
-
-
-@lru_cache(maxsize=512)
-def _additions(numbers: Numbers, rules: Rules) -> Table:
-    """Effects of `(("+" | "-") term)*`: what is added to the sum."""
-    if not numbers:
-        return {Fraction(0): ()}
-    table: Table = {}
-    for part, others in _splits(numbers):
-        if part:
-            for value, first in _terms(part, rules).items():
-                for addend, second in _additions(others, rules).items():
-                    if "+" in rules.operators:
-                        _keep(table, value + addend, ("+", *first, *second))
-                    if "-" in rules.operators:
-                        _keep(table, addend - value, ("-", *first, *second))
+            for value, first in operands(part, rules).items():
+                for effect, second in _suffixes(others, rules, signs).items():
+                    for sign in usable:
+                        if sign != "/" or value != 0:
+                            _keep(table, EFFECTS[sign](effect, value), (sign, *first, *second))
     return table
 
 

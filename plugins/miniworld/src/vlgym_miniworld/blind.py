@@ -1,4 +1,4 @@
-"""Blind players of MiniWorld: one wanders about, one goes round."""
+"""Blind players of MiniWorld: a wanderer, and a circler."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ _METRES = re.compile(r"takes you (?:about )?(\d+(?:\.\d+)?) m\b")
 
 
 class Wanderer(BlindPlayer):
-    """Goes straight on for a while, turns by a third to a half of a right angle or more, and goes on; picks up what it
-    may now and then."""
+    """Goes straight on for a while, turns by 30 to 150 degrees, and goes on; picks up now and then."""
 
     name = "wanderer"
 
@@ -34,16 +33,13 @@ class Wanderer(BlindPlayer):
         ahead = self.rng.randint(3, 10) * max(1, 30 // step)
         leg = [turn] * turns + ["move forward"] * ahead
         if "pick up" in legal:
-            leg = [
-                move for number, move in enumerate(leg) for move in ([move, "pick up"] if number % 4 == 3 else [move])
-            ]
+            for place in reversed(range(4, len(leg) + 1, 4)):
+                leg.insert(place, "pick up")
         return leg
 
 
 class Circler(Wanderer):
-    """Goes straight on for about 4 m, turns by 45 to 90 degrees, always to the same side, and repeats: it covers
-    more of a room than turns to either side.
-    """
+    """Goes straight on for about 4 m, turns by 45 to 90 degrees to its one side, and repeats."""
 
     name = "circler"
 
@@ -53,7 +49,8 @@ class Circler(Wanderer):
 
     def _make_leg(self, text: str, legal: tuple[str, ...]) -> list[str]:
         degrees, metres = _DEGREES.search(text), _METRES.search(text)
-        turn, step = (float(degrees[1]) if degrees else 15.0), (float(metres[1]) if metres else 0.15)
+        turn = float(degrees[1]) if degrees else 15.0
+        step = float(metres[1]) if metres else 0.15
         turns = max(1, round(self.rng.uniform(45, 90) / max(1.0, turn)))
         ahead = max(1, round(self.rng.uniform(3.2, 4.8) / max(0.01, step)))
         return [self._side] * turns + ["move forward"] * ahead

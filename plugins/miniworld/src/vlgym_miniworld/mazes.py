@@ -1,6 +1,4 @@
-"""Reach the red box in mazes (Maze in four sizes, TMaze, YMaze), and Sign, where a sign on the wall tells what
-to touch.
-"""
+"""Mazes with the red box (Maze in four sizes, TMaze, YMaze), and Sign, where a sign names a colour."""
 
 from __future__ import annotations
 
@@ -16,20 +14,16 @@ from .tasks import MOVES, MiniWorldTask
 
 
 class Maze(BoxTask):
-    """A maze of 3 x 3 m cells drawn by recursive backtracking: 8 x 8 cells (Maze), 2 x 2 (MazeS2), 3 x 3
-    (MazeS3).
+    """A maze of 3 x 3 m cells drawn by recursive backtracking.
+
+    It has 8 x 8 cells (Maze), 2 x 2 (MazeS2) or 3 x 3 (MazeS3).
 
     Goal: come near the red box (centres closer than 1.15 m).
     Observation: the robot's camera, 60 degrees of vertical view.
     Actions: turn left, turn right (15 degrees), move forward (0.15 m).
     Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
     Endings: terminated on reaching the box; truncated after `max_turns` turns.
-    Versions: v0 is MiniWorld's; v1 of the small ones starts away from the box and not facing it (`min_bearing`,
-        `min_distance`).
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
-
-    Args:
-        **kwargs: see `BoxTask`.
     """
 
 
@@ -48,15 +42,12 @@ class MazeS3Fast(Maze):
     Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
     Endings: terminated on reaching the box; truncated after `max_turns` turns.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
-
-    Args:
-        **kwargs: see `BoxTask`.
     """
 
     level_arguments: ClassVar = tuple(
         {
-            "layout": {"num_rows": side, "num_cols": side}, "min_bearing": bearing, "min_distance": distance,
-            "max_turns": turns,
+            "layout": {"num_rows": side, "num_cols": side},
+            "min_bearing": bearing, "min_distance": distance, "max_turns": turns,
         }
         for side, bearing, distance, turns in (
             (2, 0.0, 1.8, 30), (2, 45.0, 4.0, 40), (3, 45.0, 5.0, 60),
@@ -66,12 +57,13 @@ class MazeS3Fast(Maze):
 
 
 class TMaze(MiniWorldTask):
-    """Hallways that meet in a T (TMaze) or a Y (YMaze); the red box is in the left arm (TMazeLeft, YMazeLeft), the
-    right one (TMazeRight, YMazeRight) or either.
+    """Hallways that meet in a T (TMaze) or a Y (YMaze), with a red box in one arm.
+
+    It is the left one in TMazeLeft and YMazeLeft, the right one in TMazeRight and YMazeRight.
 
     Goal: come near the red box (centres closer than 1.15 m).
-    Observation: the robot's camera, 60 degrees of vertical view; the robot starts in the stem, looking roughly
-        at the junction.
+    Observation: the robot's camera, 60 degrees of vertical view; the robot starts in the stem,
+        looking roughly at the junction.
     Actions: turn left, turn right (15 degrees), move forward (0.15 m).
     Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
     Endings: terminated on reaching the box; truncated after `max_turns` turns.
@@ -95,22 +87,21 @@ class YMazeRight(YMaze): ...
 
 
 class Sign(MiniWorldTask):
-    """A U-shaped maze with a box and a key in each of blue, red and green; a sign on a wall names the colour,
-    the text the shape.
+    """A U-shaped maze with a box and a key in each of blue, red and green.
 
-    Goal: touch the one object of the right shape and colour. The sign is round the corner, so it has to be
-        looked for.
+    Goal: touch the one object of the colour that a sign on a wall names and the shape that the text
+        names. The sign is round the corner, so it has to be looked for.
     Observation: the robot's camera, 60 degrees of vertical view; the instructions say "box" or "key".
-    Actions: turn left, turn right (45 degrees), move forward (0.7 m), end episode (which also steps back 0.7 m,
-        as in MiniWorld).
-    Reward: +1 for the right object, -1 for any other, else 0. Touching means centres closer than 0.4 m + radius
-        + 0.77 m.
+    Actions: turn left, turn right (45 degrees), move forward (0.7 m), end episode (which also steps
+        back 0.7 m, as in MiniWorld).
+    Reward: +1 for the right object, -1 for any other, else 0. Touching means centres closer than
+        0.4 m + radius + 0.77 m.
     Endings: terminated on touching an object or by "end episode"; truncated after `max_turns` turns.
     References: Liu et al. 2020, arXiv:2008.02790; Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
 
     Args:
-        shape: `"box"` or `"key"`; drawn for each episode by default. MiniWorld keeps box and blue; with these a seed
-            gives its episode.
+        shape: `"box"` or `"key"`; drawn for each episode by default. MiniWorld keeps box and blue;
+            with these a seed gives its episode.
         color: `"blue"`, `"red"` or `"green"`; drawn for each episode by default.
         **kwargs: see `MiniWorldTask`; `domain_rand` is not available.
     """
@@ -126,22 +117,20 @@ class Sign(MiniWorldTask):
         self.fixed_shape = check_choice("shape", shape, (None, *self.SHAPES))
         self.fixed_color = check_choice("color", color, (None, *self.COLORS))
 
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        if self.inner is None:
-            self.inner = self.make_inner()
+    def prepare(self, rng: np.random.Generator) -> None:
         # A draw that decides nothing would shift MiniWorld's own.
-        shape, color = self.fixed_shape or rng.choice(self.SHAPES), self.fixed_color or rng.choice(self.COLORS)
+        shape = self.fixed_shape or rng.choice(self.SHAPES)
+        color = self.fixed_color or rng.choice(self.COLORS)
         self.world._goal = self.SHAPES.index(shape)  # MiniWorld has a setter for the colour only
         self.world.set_color_index(self.COLORS.index(color))
-        super().start(rng, options)
 
     def aim(self) -> str:
-        """The shape; the colour is for the sign to say."""
         return f"the {self.SHAPES[self.world._goal]} in the color that the sign names"
 
     def task(self) -> str:
         return (
-            f"A sign on a wall names a color: blue, red or green. Find the sign, then touch {self.aim()}. "
+            "A sign on a wall names a color: blue, red or green. "
+            f"Find the sign, then touch {self.aim()}. "
             f"Touching any other object ends the episode with a penalty. {self.steps_text()}"
         )
 

@@ -1,6 +1,4 @@
-"""Tasks about things: PickupObjects, PutNext, CollectHealth, and finding a named thing in ThreeRooms and
-RoomObjects.
-"""
+"""Tasks about things: PickupObjects, PutNext, CollectHealth; named things in ThreeRooms, RoomObjects."""
 
 from __future__ import annotations
 
@@ -20,11 +18,11 @@ class PickupObjects(StatefulTask):
 
     Goal: pick up all five objects.
     Observation: the robot's camera, 60 degrees of vertical view; the text counts what was picked up.
-    Actions: turn left, turn right (15 degrees), move forward, move back (0.15 m), pick up (what the hand, 0.6 m
-        ahead, meets).
+    Actions: turn left, turn right (15 degrees), move forward, move back (0.15 m), pick up (what the
+        hand, 0.6 m ahead, meets).
     Reward: +1 for each object.
-    Endings: terminated when all are picked up; truncated after `max_turns` turns. The score is the share
-        picked up.
+    Endings: terminated when all are picked up; truncated after `max_turns` turns. The score is the
+        share picked up.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
 
@@ -53,11 +51,14 @@ class PickupObjects(StatefulTask):
 class PutNext(StatefulTask):
     """A room of 12 x 12 m with a box in each of six colours.
 
-    Goal: carry the red box to the yellow box and drop it there (centres closer than both radii + 0.19 m).
-    Observation: the robot's camera, 60 degrees of vertical view; the text says what the robot carries.
-    Actions: turn left, turn right (15 degrees), move forward, move back (0.15 m), pick up, drop; toggle and
-        done exist in MiniWorld's action space and have no effect.
-    Reward: `1 - 0.2 t / T` when the red box lies near the yellow one at step t of T = `max_turns`, else 0.
+    Goal: carry the red box to the yellow box and drop it there (centres closer than both radii +
+        0.19 m).
+    Observation: the robot's camera, 60 degrees of vertical view; the text says what the robot
+        carries.
+    Actions: turn left, turn right (15 degrees), move forward, move back (0.15 m), pick up, drop;
+        toggle and done have no effect, as in MiniWorld.
+    Reward: `1 - 0.2 t / T` when the red box lies near the yellow one at step t of T = `max_turns`,
+        else 0.
     Endings: terminated when the red box lies near the yellow one; truncated after `max_turns` turns.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
@@ -65,16 +66,16 @@ class PutNext(StatefulTask):
     actions = ALL_ACTIONS
 
     def aim(self) -> str:
-        return "the yellow box" if self.world.agent.carrying is self.world.red_box else "the red box"
+        carries = self.world.agent.carrying is self.world.red_box
+        return "the yellow box" if carries else "the red box"
 
     def task(self) -> str:
-        return f"Pick up the red box, carry it to the yellow box and drop it next to it. {self.steps_text()}"
+        deed = "Pick up the red box, carry it to the yellow box and drop it next to it."
+        return f"{deed} {self.steps_text()}"
 
     def state_text(self) -> str:
-        boxes = {
-            id(entity): f"the {entity.color} box" for entity in self.world.entities if entity is not self.world.agent
-        }
-        return self.carrying_text(boxes)
+        boxes = (entity for entity in self.world.entities if entity is not self.world.agent)
+        return self.carrying_text({id(box): f"the {box.color} box" for box in boxes})
 
     def goal(self) -> Goal:
         world, red = self.world, self.world.red_box
@@ -84,46 +85,44 @@ class PutNext(StatefulTask):
 
     def oracle(self) -> str | None:
         """The next action; a wrong or jammed box is dropped first."""
-        carried = self.world.agent.carrying
-        if carried is not None and carried is not self.world.red_box:
+        world, carried = self.world, self.world.agent.carrying
+        if carried is not None and carried is not world.red_box:
             return DROP
         action = super().oracle()
         if action is None:
-            return DROP if carried is not None else self.pilot.next(pick_up(self.world, [self.world.red_box]))
+            # Without room to carry the box ahead, the box alone is the goal.
+            return DROP if carried is not None else self.pilot.next(pick_up(world, [world.red_box]))
         return action
 
 
 class CollectHealth(StatefulTask):
-    """A room of 16 x 16 m with 18 health kits; health falls by 2 each step, and a kit restores it to 100.
+    """A room of 16 x 16 m with 18 health kits; a step costs 2 health, a kit restores it to 100.
 
-    Goal: stay alive to the end. A kit that is picked up appears again elsewhere; 50 steps without one are
-        death.
+    Goal: stay alive to the end. A kit that is picked up appears again elsewhere; 50 steps without
+        one are death.
     Observation: the robot's camera, 60 degrees of vertical view; the text states the health.
-    Actions: turn left, turn right (15 degrees), move forward, move back (0.15 m), pick up; drop, toggle and
-        done exist in MiniWorld's action space and have no effect.
+    Actions: turn left, turn right (15 degrees), move forward, move back (0.15 m), pick up; drop,
+        toggle and done have no effect, as in MiniWorld.
     Reward: +2 for each step alive, -100 for dying.
-    Endings: terminated on death; truncated after `max_turns` turns. Success is to be alive after as many
-        steps as that; unreadable replies cost turns but are no steps, so they cannot sit it out.
+    Endings: terminated on death; truncated after `max_turns` turns. Success is to be alive after
+        `max_turns` steps; unreadable replies cost turns but are no steps, so they cannot sit it out.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
 
     actions = ALL_ACTIONS
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self._kits: KitPlanner | None = None
+    kits: KitPlanner
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         super().start(rng, options)
-        self._kits = None
+        self.kits = KitPlanner(self.world)
 
     def aim(self) -> str:
         return "a health kit"
 
     def task(self) -> str:
         return (
-            "Stay alive: you lose 2 health with every step, and picking up a health kit restores it to 100. "
-            f"Go close to a kit, face it, and pick it up. {self.steps_text()}"
+            "Stay alive: you lose 2 health with every step, and picking up a health kit restores it "
+            f"to 100. Go close to a kit, face it, and pick it up. {self.steps_text()}"
         )
 
     def state_text(self) -> str:
@@ -132,18 +131,11 @@ class CollectHealth(StatefulTask):
     def success(self) -> bool:
         return self.world.health > 0 and self.world.step_count >= self.max_turns
 
-    @property
-    def kits(self) -> KitPlanner:
-        """The choice of kits of this episode, built when it is first asked for."""
-        if self._kits is None:
-            self._kits = KitPlanner(self.world)
-        return self._kits
-
     def goal(self) -> Goal:
         return pick_up(self.world, self.kits.next_kits())
 
     def oracle(self) -> str | None:
-        """The next action; the nearest kit will do when the best one is too far to be reached alive."""
+        """The next action; any kit will do when the best one cannot be reached alive."""
         action = super().oracle()
         if action is None or self.pilot.remaining >= self.world.health // 2:
             self.kits.settle_for_any()
@@ -154,8 +146,11 @@ class CollectHealth(StatefulTask):
 class FindObject(MiniWorldTask):
     """Base of the worlds for which MiniWorld has no task: go to a thing that the text names.
 
+    The thing is drawn for each episode among those that can be reached and are not near at the
+    start. Task, reward and limit follow MiniWorld's other worlds.
+
     Args:
-        target: key of the thing to find, one of `TARGETS`; drawn for each episode by default.
+        target: key of the thing to find, one of `TARGETS`.
         **kwargs: see `MiniWorldTask`.
     """
 
@@ -168,9 +163,6 @@ class FindObject(MiniWorldTask):
         self._target_name = ""
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Let MiniWorld build its world, then draw what to find in it: something not near yet that can be
-        reached.
-        """
         super().start(rng, options)
         named = self.name_things()
         keys = [self.TARGETS[int(i)] for i in rng.permutation(len(self.TARGETS))]
@@ -201,15 +193,13 @@ class FindObject(MiniWorldTask):
 
 
 class ThreeRooms(FindObject):
-    """A large room and two small ones with a red box, a green box, a green ball, a blue key and a rubber duck
-    in them.
+    """A large room and two small ones with two boxes, a ball, a key and a rubber duck in them.
 
-    Goal: go to the thing that the instructions name, drawn for each episode. MiniWorld has this world but no
-        task and no reward for it; task and reward here follow its other worlds.
+    Goal: go to the thing that the instructions name, drawn for each episode.
     Observation: the robot's camera, 60 degrees of vertical view.
     Actions: turn left, turn right (15 degrees), move forward (0.15 m).
-    Reward: `1 - 0.2 t / T` on coming near the thing (centres closer than both radii + 0.19 m) at step t of T =
-        `max_turns`, else 0.
+    Reward: `1 - 0.2 t / T` on coming near the thing (centres closer than both radii + 0.19 m) at
+        step t of T = `max_turns`, else 0.
     Endings: terminated on reaching the thing; truncated after `max_turns` turns.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
@@ -218,23 +208,24 @@ class ThreeRooms(FindObject):
     TARGETS = ("red box", "green box", "green ball", "blue key", "rubber duck")
 
     def name_things(self) -> dict[str, tuple[str, Any]]:
-        """The five things; MiniWorld places them in this order, after the picture on the wall."""
-        red, green, _, duck, key, ball, *_ = self.world.entities
-        return dict(zip(self.TARGETS, zip(self.TARGETS, (red, green, ball, key, duck), strict=True), strict=True))
+        red, green, _, duck, key, ball, *_ = self.world.entities  # in MiniWorld's order
+        entities = red, green, ball, key, duck
+        return {key: (key, thing) for key, thing in zip(self.TARGETS, entities, strict=True)}
 
 
 class RoomObjects(FindObject):
-    """A roofless room of 10 x 10 m with a box, a ball and a key in random colours; the robot is wide (radius
-    1.5 m), as in MiniWorld.
+    """A roofless room of 10 x 10 m with a box, a ball and a key in random colours.
 
-    Goal: go to the thing that the instructions name, drawn for each episode among those that can be reached.
-        MiniWorld has this world but no task, no reward and no time limit for it; task, reward and limit here
-        follow its other worlds.
-    Observation: the robot's camera, 60 degrees of vertical view; the text says what the robot carries.
-    Actions: turn left, turn right (15 degrees), move forward, move back (0.15 m), pick up, drop; toggle and
-        done exist in MiniWorld's action space and have no effect.
-    Reward: `1 - 0.2 t / T` on coming near the thing (centres closer than both radii + 0.19 m) at step t of T =
-        `max_turns`, else 0.
+    The robot is wide (radius 1.5 m), as in MiniWorld.
+
+    Goal: go to the thing that the instructions name, drawn for each episode among those that can be
+        reached.
+    Observation: the robot's camera, 60 degrees of vertical view; the text says what the robot
+        carries.
+    Actions: turn left, turn right (15 degrees), move forward, move back (0.15 m), pick up, drop;
+        toggle and done have no effect, as in MiniWorld.
+    Reward: `1 - 0.2 t / T` on coming near the thing (centres closer than both radii + 0.19 m) at
+        step t of T = `max_turns`, else 0.
     Endings: terminated on reaching the thing; truncated after `max_turns` turns.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
@@ -244,14 +235,12 @@ class RoomObjects(FindObject):
     TARGETS = ("box", "ball", "key")
 
     def name_things(self) -> dict[str, tuple[str, Any]]:
-        """The three things with their colours; MiniWorld places them in this order."""
-        names = {}
-        for key, entity in zip(self.TARGETS, self.world.entities, strict=False):
-            names[key] = (name_thing(entity), entity)
-        return names
+        ours = zip(self.TARGETS, self.world.entities, strict=False)  # in MiniWorld's order
+        return {key: (name_thing(entity), entity) for key, entity in ours}
 
     def state_text(self) -> str:
-        return self.carrying_text({id(entity): f"the {name}" for name, entity in self.name_things().values()})
+        things = self.name_things().values()
+        return self.carrying_text({id(entity): f"the {name}" for name, entity in things})
 
     def oracle(self) -> str | None:
         """The next action; whatever is carried is put down first."""

@@ -1,7 +1,7 @@
-"""Oracles: what to walk to in each kind of task, and the pilot that follows a plan and corrects it.
+"""Oracles: where to walk in each kind of task, and the pilot that follows a plan and corrects it.
 
-A goal is built from the state of the world at every call, so an oracle works from any reachable state. Planning
-costs tens of milliseconds; the plan is kept and made again only when the agent is not where the plan has it.
+A goal is built from the state of the world at every call, so an oracle works from any reachable
+state. Planning costs tens of milliseconds; the plan is made again only when the agent left it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from .planner import LEFT, Body, Circle, Field, Ground, Pose, Walls, search
+from .planner import LEFT, Body, Circle, Closed, Field, Ground, Pose, Walls, search
 
 PICK_UP, DROP = "pick up", "drop"
 _REACH = 2.7  # MiniWorld's hand: centre 1.5 and radius 1.2 agent radii ahead
-
 _MARGIN = 1e-6  # MiniWorld keeps some radii in single precision, metres
 
 
@@ -26,12 +25,12 @@ class Goal:
     """Place that the agent must reach, and the action there.
 
     Attributes:
-        key: changes whenever an old plan for this goal is void for another reason than the agent's pose.
+        key: changes when an old plan is void for another reason than the agent's pose.
         targets: circles that the field of distances starts from.
         things: circles of everything else that blocks.
         body: size and steps of the agent.
         reached: the goal test on a pose.
-        near: distance between agent and target's centre at which the goal is expected, metres.
+        near: distance to a target's centre at which the goal is expected, metres.
         last: the action once the goal is reached.
         closed: places (x, z) that end the episode badly.
     """
@@ -43,7 +42,7 @@ class Goal:
     reached: Callable[[Pose], bool]
     near: float
     last: str = LEFT
-    closed: Callable[[float, float], bool] | None = None
+    closed: Closed | None = None
 
 
 class Pilot:
@@ -63,16 +62,13 @@ class Pilot:
         return Ground(self._walls, things)
 
     def can_walk(self, goal: Goal) -> bool:
-        """True if the field of distances reaches from the goal to the agent: cheaper than a plan, and nearly as
-        sure.
-        """
+        """True if the field of distances reaches the agent: nearly as sure as a plan."""
         pose = pose_of(self.world)
         return math.isfinite(self._load(goal).at(pose.x, pose.z))
 
     def next(self, goal: Goal) -> str | None:
         """Return the next action towards the goal, or `None` when there is no way."""
-        pose = pose_of(self.world)
-        field = self._load(goal)
+        pose, field = pose_of(self.world), self._load(goal)
         if not self._follow(pose):
             plan = search(pose, goal.body, self._ground, field, goal.reached, goal.near)
             if plan is None:
@@ -83,7 +79,7 @@ class Pilot:
 
     @property
     def remaining(self) -> int:
-        """Steps of the current plan that are left, the last action not counted."""
+        """Steps that are left of the plan, without the last action."""
         return len(self._moves) - self._at
 
     def _load(self, goal: Goal) -> Field:
@@ -94,7 +90,7 @@ class Pilot:
         return self._field
 
     def _follow(self, pose: Pose) -> bool:
-        """Find the pose at or just after the place in the plan that was reached before."""
+        """True if the pose is at or just after the last place in the plan."""
         for index in (self._at, self._at + 1):
             if index < len(self._poses) and pose.close_to(self._poses[index]):
                 self._at = index
@@ -106,22 +102,20 @@ def pose_of(world: Any) -> Pose:
     return Pose(float(world.agent.pos[0]), float(world.agent.pos[2]), float(world.agent.dir))
 
 
-def near_limit(world: Any, first: Any, second: Any | None = None) -> float:
+def near_limit(world: Any, first: Any, second: Any) -> float:
     """Return the distance, in metres, below which MiniWorld calls two entities near each other."""
-    other = world.agent if second is None else second
-    return first.radius + other.radius + 1.1 * world.max_forward_step
+    return first.radius + second.radius + 1.1 * world.max_forward_step
 
 
-def reach(
-    world: Any, target: Any, avoid: Iterable[Any] = (), closed: Callable[[float, float], bool] | None = None
-) -> Goal:
+def reach(world: Any, target: Any, avoid: Iterable[Any] = (), closed: Closed | None = None) -> Goal:
     """Go near an entity, without coming near the ones to avoid."""
-    limit = near_limit(world, target)
+    limit = near_limit(world, target, world.agent)
     tx, tz, tr = circle(target)
-    hot = tuple((*circle(other)[:2], near_limit(world, other)) for other in avoid)
+    hot = [(*circle(other)[:2], near_limit(world, other, world.agent)) for other in avoid]
 
     def shut(x: float, z: float) -> bool:
-        return (closed is not None and closed(x, z)) or any(math.hypot(x - hx, z - hz) < hr for hx, hz, hr in hot)
+        near = any(math.hypot(x - hx, z - hz) < hr for hx, hz, hr in hot)
+        return near or (closed is not None and closed(x, z))
 
     others = things(world, without=(target,))
     return Goal(
@@ -138,24 +132,26 @@ def reach(
 def pick_up(world: Any, wanted: Iterable[Any], ground: Ground | None = None) -> Goal:
     """Stand so that the hand meets one of the wanted entities first.
 
-    With `ground` (the walls and all other things) the picked-up entity must also have room ahead of the agent,
-    as it is to be carried away.
+    With `ground` (the walls and all other things) the entity must also have room ahead of the
+    agent, which carries it away.
     """
     wanted = tuple(wanted)
     ranked = [(*circle(entity), entity) for entity in world.entities if entity is not world.agent]
     targets = tuple(circle(entity) for entity in wanted)
     radius = world.agent.radius
-    pilot_walls = Walls(world.wall_segs[:, :, ::2], reach=1.2 * radius) if ground is None else ground.walls
+    hand = 1.2 * radius
+    walls = ground.walls if ground else Walls(world.wall_segs[:, :, ::2], reach=hand)
 
     def reached(pose: Pose) -> bool:
-        cos, sin = math.cos(pose.heading), math.sin(pose.heading)
-        hx, hz, hand = pose.x + 1.5 * radius * cos, pose.z - 1.5 * radius * sin, 1.2 * radius
-        if pilot_walls.hit(hx, hz, hand):
+        hx = pose.x + 1.5 * radius * math.cos(pose.heading)
+        hz = pose.z - 1.5 * radius * math.sin(pose.heading)
+        if walls.hit(hx, hz, hand):
             return False
-        met = next((e for x, z, r, e in ranked if math.hypot(x - hx, z - hz) < hand + r - _MARGIN), None)
-        if met is None or not any(met is entity for entity in wanted):
+        met = (e for x, z, r, e in ranked if math.hypot(x - hx, z - hz) < hand + r - _MARGIN)
+        thing = next(met, None)
+        if thing is None or not any(thing is entity for entity in wanted):
             return False
-        return ground is None or ground.admits(pose.x, pose.z, pose.heading, _body(world, met))
+        return ground is None or ground.admits(pose, _body(world, thing))
 
     others = things(world, without=wanted)
     return Goal(
@@ -176,8 +172,8 @@ def put_next(world: Any, carried: Any, target: Any) -> Goal:
     limit = near_limit(world, carried, target)
 
     def reached(pose: Pose) -> bool:
-        cx, cz = pose.x + body.arm * math.cos(pose.heading), pose.z - body.arm * math.sin(pose.heading)
-        return math.hypot(cx - tx, cz - tz) < limit - _MARGIN
+        x, z = body.carry(pose)
+        return math.hypot(x - tx, z - tz) < limit - _MARGIN
 
     others = things(world, without=(carried,))
     return Goal(
@@ -196,7 +192,7 @@ def circle(entity: Any) -> Circle:
 
 
 def things(world: Any, without: Iterable[Any]) -> tuple[Circle, ...]:
-    """Return the circles of all entities but the agent and the ones left out."""
+    """Return the circles of all entities but the agent and some."""
     skip = {id(world.agent), *(id(entity) for entity in without)}
     return tuple(circle(entity) for entity in world.entities if id(entity) not in skip)
 
@@ -213,8 +209,9 @@ def _body(world: Any, carried: Any | None = None) -> Body:
 
 
 class KitPlanner:
-    """Chooses the next health kit so that no leg of the tour ahead is long: the nearest kit may lead into a
-    bare corner.
+    """Chooses the next health kit so that no leg of the tour ahead is long.
+
+    The nearest kit may lead into a bare corner.
     """
 
     _legs_ahead = 6
@@ -231,8 +228,7 @@ class KitPlanner:
         kits = [entity for entity in self.world.entities if entity is not self.world.agent]
         circles = tuple(circle(kit) for kit in kits)
         if circles != self._kits:
-            self._kits = circles
-            self._choice = [kits[self._choose(circles)]]
+            self._kits, self._choice = circles, [kits[self._choose(circles)]]
         return self._choice
 
     def settle_for_any(self) -> None:
@@ -243,6 +239,8 @@ class KitPlanner:
         places = np.array([(x, z) for x, z, _ in circles])
         body, pose = _body(self.world), pose_of(self.world)
         hand = _REACH * body.radius
+
+        # Steps of each leg: the way, and turns to its direction.
         between = np.linalg.norm(places[:, None] - places[None], axis=-1)
         legs = np.maximum(0.0, between - hand) / body.step + self._mean_turns
         way = places - (pose.x, pose.z)
@@ -253,7 +251,7 @@ class KitPlanner:
 
 
 def start_of_best_tour(first: list[float], legs: list[list[float]], length: int, branches: int) -> int:
-    """Return where the tour of `length` stops begins whose longest leg is shortest; no stop is visited twice."""
+    """Return the first of the `length` different stops whose longest leg is shortest."""
     order = [sorted(range(len(row)), key=row.__getitem__) for row in legs]
 
     def longest(stop: int, visited: tuple[int, ...], so_far: float, bound: float) -> float:
@@ -263,7 +261,8 @@ def start_of_best_tour(first: list[float], legs: list[list[float]], length: int,
         for after in order[stop]:
             if after in visited or after == stop:
                 continue
-            bound = min(bound, longest(after, (*visited, after), max(so_far, legs[stop][after]), bound))
+            cost = longest(after, (*visited, after), max(so_far, legs[stop][after]), bound)
+            bound = min(bound, cost)
             tried += 1
             if tried == branches:
                 break

@@ -1,9 +1,9 @@
 """Path search over (x, z, heading) with the moves and the collisions of a MiniWorld world.
 
-Weighted A*: a field of walking distances to the targets guides it, and every edge is a real move (turn by the
-turn step, forward by the forward step, blocked by walls and by other things as in MiniWorld), so a found plan
-can be executed as it is. Pure Python and NumPy; knows nothing of MiniWorld's classes. Distances in metres,
-angles in radians; the heading vector is (cos a, -sin a) in (x, z), as in MiniWorld.
+Weighted A*: a field of walking distances to the targets guides it, and every edge is a real move
+(turn by the turn step, forward by the forward step, blocked by walls and things as in MiniWorld), so
+a plan can be executed as it is. Distances are in metres, angles in radians; the heading vector is
+(cos a, -sin a) in (x, z), as in MiniWorld.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _BUCKET = 0.5  # edge of the buckets that hold nearby walls, metres
 _FIELD_STEP = 0.2  # edge of the cells of the distance field, metres
 _WEIGHTS = (1.2, 3.0)  # of the heuristic, in turn: above 1 trades a little length for much speed
 _MAX_NODES = 60_000
-_SLACK = 0.05  # the field's walker is this much thinner, so that no cell round a tight but valid pose is lost, metres
-_WALL_BAND = 0.15  # cells this close to a wall are never free, metres; wider than half a diagonal step of the field
+_SLACK = 0.05  # the field's walker is this much thinner, so that tight poses have cells, metres
+_WALL_BAND = 0.15  # cells this close to a wall are never free, metres; more than half a diagonal step
 
-Circle = tuple[float, float, float]
-"""x, z, radius."""
+Circle = tuple[float, float, float]  # x, z, radius
+Closed = Callable[[float, float], bool]  # places that end the episode badly
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,9 @@ class Pose:
     z: float
     heading: float
 
-    def close_to(self, other: Pose, tolerance: float = 1e-6) -> bool:
-        return (
-            abs(self.x - other.x) < tolerance
-            and abs(self.z - other.z) < tolerance
-            and abs(math.remainder(self.heading - other.heading, math.tau)) < tolerance
-        )
+    def close_to(self, other: Pose) -> bool:
+        turned = math.remainder(self.heading - other.heading, math.tau)
+        return max(abs(self.x - other.x), abs(self.z - other.z), abs(turned)) < 1e-6
 
 
 class Walls:
@@ -53,7 +50,7 @@ class Walls:
     """
 
     def __init__(self, segments: np.ndarray, reach: float) -> None:
-        self._buckets: dict[tuple[int, int], list[tuple[float, float, float, float, float]]] = {}
+        self._buckets: dict[tuple[int, int], list[tuple[float, ...]]] = {}
         for (ax, az), (bx, bz) in np.asarray(segments, dtype=float):
             length2 = (bx - ax) ** 2 + (bz - az) ** 2
             if length2 == 0:
@@ -81,9 +78,7 @@ class Body:
     """Moving body: the agent's circle, and the circle that it carries ahead, if any.
 
     Attributes:
-        radius: radius of the agent, metres.
-        turn: turn step, radians.
-        step: forward step, metres.
+        turn, step: of one move, radians and metres.
         carried: radius of the carried thing, metres, or `None`.
         arm: distance from the agent to the carried thing, metres.
     """
@@ -94,6 +89,11 @@ class Body:
     carried: float | None = None
     arm: float = 0.0
 
+    def carry(self, pose: Pose) -> tuple[float, float]:
+        """Return the place of the carried thing."""
+        cos, sin = math.cos(pose.heading), math.sin(pose.heading)
+        return pose.x + self.arm * cos, pose.z - self.arm * sin
+
 
 @dataclass(frozen=True)
 class Ground:
@@ -101,7 +101,7 @@ class Ground:
 
     walls: Walls
     things: tuple[Circle, ...] = ()
-    closed: Callable[[float, float], bool] | None = None
+    closed: Closed | None = None
 
     def blocks(self, x: float, z: float, radius: float) -> bool:
         for tx, tz, tr in self.things:
@@ -109,20 +109,16 @@ class Ground:
                 return True
         return self.walls.hit(x, z, radius)
 
-    def admits(self, x: float, z: float, heading: float, body: Body) -> bool:
-        if self.closed is not None and self.closed(x, z):
+    def admits(self, pose: Pose, body: Body) -> bool:
+        if self.closed is not None and self.closed(pose.x, pose.z):
             return False
-        if self.blocks(x, z, body.radius):
+        if self.blocks(pose.x, pose.z, body.radius):
             return False
-        if body.carried is None:
-            return True
-        cx, cz = x + body.arm * math.cos(heading), z - body.arm * math.sin(heading)
-        return not self.blocks(cx, cz, body.carried)
+        return body.carried is None or not self.blocks(*body.carry(pose), body.carried)
 
 
 class Field:
-    """Walking distance, in metres, from any place to the nearest target, on a grid that is grown as it is
-    asked."""
+    """Walking distance, in metres, to the nearest target, on a grid that grows as it is asked."""
 
     def __init__(self, targets: Iterable[Circle], ground: Ground, radius: float) -> None:
         self._ground = ground
@@ -140,15 +136,16 @@ class Field:
         for cell in ((i, j), (i + 1, j), (i, j + 1), (i + 1, j + 1)):
             distance = self._distance(cell)
             if distance < best:
-                best = min(best, distance + math.hypot(cell[0] * _FIELD_STEP - x, cell[1] * _FIELD_STEP - z))
+                off = math.hypot(cell[0] * _FIELD_STEP - x, cell[1] * _FIELD_STEP - z)
+                best = min(best, distance + off)
         return best
 
-    def way_down(self, x: float, z: float, ahead: int = 4) -> float | None:
-        """Return the heading (radians) towards the cell some steps down the field, or `None` at a target."""
+    def way_down(self, x: float, z: float) -> float | None:
+        """Return the heading towards the cell four steps down the field, or `None` at a target."""
         cell = _cell(x, z)
         if not math.isfinite(self._distance(cell)):
             return None
-        for _ in range(ahead):
+        for _ in range(4):
             cell = min(_neighbours(cell), key=lambda c: self._done.get(c, math.inf), default=cell)
         dx, dz = cell[0] * _FIELD_STEP - x, cell[1] * _FIELD_STEP - z
         return math.atan2(-dz, dx) if math.hypot(dx, dz) > _FIELD_STEP else None
@@ -159,6 +156,8 @@ class Field:
             return done[cell]
         if not self._is_free(cell):
             return math.inf
+
+        # Dijkstra's search goes on until it reaches the cell.
         while self._open:
             distance, here = heapq.heappop(self._open)
             if here in done:
@@ -167,55 +166,45 @@ class Field:
             for near in _neighbours(here):
                 if near not in done and self._is_free(near):
                     diagonal = near[0] != here[0] and near[1] != here[1]
-                    heapq.heappush(self._open, (distance + _FIELD_STEP * (math.sqrt(2) if diagonal else 1.0), near))
+                    step = _FIELD_STEP * (math.sqrt(2) if diagonal else 1.0)
+                    heapq.heappush(self._open, (distance + step, near))
             if here == cell:
                 return distance
         return math.inf
 
     def _is_free(self, cell: tuple[int, int]) -> bool:
-        known = self._free.get(cell)
-        if known is None:
+        if cell not in self._free:
             x, z = cell[0] * _FIELD_STEP, cell[1] * _FIELD_STEP
             ground = self._ground
-            known = not (ground.closed is not None and ground.closed(x, z)) and (
+            # A thing may lie closer to a wall than the walker can stand; the band keeps the field
+            # from leaking through.
+            self._free[cell] = not (ground.closed is not None and ground.closed(x, z)) and (
                 not ground.blocks(x, z, self._radius)
-                # A thing may lie closer to a wall than the walker can stand; the band keeps the field from
-                # leaking through.
                 or (self._touches_target(x, z) and not ground.walls.hit(x, z, _WALL_BAND))
             )
-            self._free[cell] = known
-        return known
+        return self._free[cell]
 
     def _touches_target(self, x: float, z: float) -> bool:
-        return any(math.hypot(x - tx, z - tz) < tr + self._radius for tx, tz, tr in self._targets)
+        radius = self._radius
+        return any(math.hypot(x - tx, z - tz) < tr + radius for tx, tz, tr in self._targets)
 
 
 def search(
-    start: Pose, body: Body, ground: Ground, field: Field, reached: Callable[[Pose], bool], near: float
+    start: Pose,
+    body: Body,
+    ground: Ground,
+    field: Field,
+    reached: Callable[[Pose], bool],
+    near: float,
+    weights: Sequence[float] = _WEIGHTS,
 ) -> tuple[list[str], list[Pose]] | None:
-    """Find moves from `start` to a pose that satisfies `reached`.
+    """Find moves from `start` to a pose that satisfies `reached`, guided by the field.
 
-    Args:
-        start: where the agent stands.
-        body: its size and its steps.
-        ground: what it may not touch.
-        field: walking distances that guide the search.
-        reached: the goal test.
-        near: field distance at which the goal is expected, metres.
+    `near` is the field's distance at which the goal is expected, metres.
 
     Returns:
-        The moves, and the poses before each of them and after the last; `None` when no way was found.
+        The moves, and the poses before each of them and after the last; `None` without a way.
     """
-    for weight in _WEIGHTS:
-        plan = _search(start, body, ground, field, reached, near, weight)
-        if plan is not None:
-            return plan
-    return None
-
-
-def _search(
-    start: Pose, body: Body, ground: Ground, field: Field, reached: Callable[[Pose], bool], near: float, weight: float
-) -> tuple[list[str], list[Pose]] | None:
     cell, turns = 0.6 * body.step, round(math.tau / body.turn)
     nodes: list[tuple[int, str, Pose]] = []
     best: dict[tuple[int, int, int], int] = {}
@@ -227,6 +216,8 @@ def _search(
         if best.get(key, cost + 1) <= cost:
             return
         best[key] = cost
+
+        # The steps that are left are at least the way down the field, and the turns to it.
         distance = field.at(pose.x, pose.z)
         if not math.isfinite(distance):
             return
@@ -234,7 +225,7 @@ def _search(
         way = field.way_down(pose.x, pose.z)
         if way is not None:
             remaining += abs(math.remainder(way - pose.heading, math.tau)) / body.turn
-        heapq.heappush(heap, (cost + weight * remaining, len(nodes), cost))
+        heapq.heappush(heap, (cost + weights[0] * remaining, len(nodes), cost))
         nodes.append((parent, move, pose))
 
     push(start, 0, -1, "")
@@ -245,31 +236,25 @@ def _search(
             return _unwind(nodes, index)
         for move, after in _moves(pose, body):
             # A pure turn of an empty-handed body never collides, as in MiniWorld.
-            if (body.carried is None and move != FORWARD) or ground.admits(after.x, after.z, after.heading, body):
+            if (body.carried is None and move != FORWARD) or ground.admits(after, body):
                 push(after, cost + 1, index, move)
-    return None
+    return search(start, body, ground, field, reached, near, weights[1:]) if weights[1:] else None
 
 
 def _moves(pose: Pose, body: Body) -> Sequence[tuple[str, Pose]]:
-    return (
-        (LEFT, Pose(pose.x, pose.z, pose.heading + body.turn)),
-        (RIGHT, Pose(pose.x, pose.z, pose.heading - body.turn)),
-        (FORWARD, Pose(
-            pose.x + body.step * math.cos(pose.heading), pose.z - body.step * math.sin(pose.heading), pose.heading
-        )),
-    )  # fmt: skip
+    x, z, heading = pose.x, pose.z, pose.heading
+    ahead = Pose(x + body.step * math.cos(heading), z - body.step * math.sin(heading), heading)
+    left, right = Pose(x, z, heading + body.turn), Pose(x, z, heading - body.turn)
+    return (LEFT, left), (RIGHT, right), (FORWARD, ahead)
 
 
 def _unwind(nodes: list[tuple[int, str, Pose]], index: int) -> tuple[list[str], list[Pose]]:
     moves, poses = [], []
     while index != -1:
-        parent, move, pose = nodes[index]
+        index, move, pose = nodes[index]
         moves.append(move)
         poses.append(pose)
-        index = parent
-    moves.reverse()
-    poses.reverse()
-    return moves[1:], poses
+    return moves[-2::-1], poses[::-1]
 
 
 def _bucket(value: float) -> int:

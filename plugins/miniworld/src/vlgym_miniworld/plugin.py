@@ -1,5 +1,6 @@
-"""The cards of MiniWorld's 23 environments, and of the newer versions of the small ones, which need the picture.
-Literals only: listing them imports neither MiniWorld nor OpenGL.
+"""The cards of MiniWorld's 23 environments, and of the newer versions of the small ones.
+
+Listing them imports neither MiniWorld nor OpenGL.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ PACKAGES = ("libegl1", "libegl-mesa0", "libgl1", "libgl1-mesa-dri", "libglu1-mes
 REFERENCES = ("https://arxiv.org/abs/2306.13831", "https://miniworld.farama.org")
 BOX_RULE = "the robot came near the red box within the limit"
 
+_SKILLS = ("navigation", "3d", "first-person")
 _FORWARD = ("move forward",) * 30
 _PROBES = (
     Probe("steps and turns", ("turn left", *_FORWARD[:12], "turn right", "turn right", *_FORWARD), index=1),
@@ -24,7 +26,7 @@ _COMMON: dict[str, Any] = {
     "family": "miniworld",
     "reward_range": (0.0, 1.0),
     "success_rule": BOX_RULE,
-    "skills": ("navigation", "3d", "first-person"),
+    "skills": _SKILLS,
     "interaction": ("a turn, a step or a deed", "a room in first person", "where it has looked"),
     "oracle": "planner",
     "oracle_success": 0.98,
@@ -78,39 +80,39 @@ SPECS = (
         "Sign", "mazes", "read a sign, then touch the object of its color and of the shape asked for", 20, "hard",
         reward_range=(-1.0, 1.0),
         success_rule="the first object touched has the shape of the instructions and the color of the sign",
-        skills=("navigation", "3d", "first-person", "reading", "memory"),
+        skills=(*_SKILLS, "reading", "memory"),
         references=("https://arxiv.org/abs/2008.02790", *REFERENCES),
         probes=tuple(
-            Probe("the nearest thing in some direction", ("turn left",) * turns + ("move forward",) * 12, index=turns)
+            Probe("the nearest thing in some direction", ("turn left",) * turns + _FORWARD[:12], index=turns)
             for turns in range(3)
         ),
     ),
     _card(
         "ThreeRooms", "objects", "find a named thing in three rooms", 400, "medium",
         success_rule="the robot came near the named thing within the limit",
-        skills=("navigation", "3d", "first-person", "instruction"),
+        skills=(*_SKILLS, "instruction"),
     ),
     _card(
         "RoomObjects", "objects", "go to the named one of three things in a room", 200, "medium",
         success_rule="the robot came near the named thing within the limit",
-        skills=("navigation", "3d", "first-person", "instruction"),
+        skills=(*_SKILLS, "instruction"),
     ),
     _card(
         "PickupObjects", "objects", "pick up five objects in a room", 400, "hard",
         success_rule="all five objects were picked up within the limit",
-        skills=("navigation", "3d", "first-person", "manipulation"),
+        skills=(*_SKILLS, "manipulation"),
     ),
     _card(
         "PutNext", "objects", "carry the red box to the yellow box", 250, "hard",
         success_rule="the red box lies near the yellow box, not carried, within the limit",
-        skills=("navigation", "3d", "first-person", "manipulation"),
+        skills=(*_SKILLS, "manipulation"),
     ),
     _card(
         "CollectHealth", "objects", "stay alive by picking up health kits", 1000, "hard",
         reward_range=(-100.0, 2.0),
         success_rule="the robot is alive after max_turns steps of the world",
         oracle_success=0.8,
-        skills=("navigation", "3d", "first-person", "survival"),
+        skills=(*_SKILLS, "survival"),
         probes=(
             *_PROBES,
             Probe("no kit, no life", ("turn left",) * 60, index=3),
@@ -119,6 +121,8 @@ SPECS = (
     ),
 )  # fmt: skip
 
+# The newer versions of the small worlds: title -> metres between robot and box at the start, and
+# turns. They are enough for the oracle's longest ways, and too few to come upon the box by wandering.
 _FAR_STARTS: dict[str, tuple[float, int]] = {
     "Hallway": (5.0, 120),
     "OneRoom": (4.5, 120),
@@ -128,13 +132,7 @@ _FAR_STARTS: dict[str, tuple[float, int]] = {
     "MazeS3": (5.0, 180),
     "MazeS3Fast": (5.0, 60),
 }
-"""Title -> metres between robot and box at the start, and turns, of the small worlds' newer versions. The turns are
-enough for the oracle's longest ways, and too few to come upon the box by wandering."""
-
-ASIDE = 45.0
-"""Degrees, at least, by which the box is aside of the robot's heading at the start of the newer versions. The camera
-sees 30 to each side in a square picture, so the box is not in the first one."""
-
+ASIDE = 45.0  # least degrees to the box at their start; a square picture shows 30 to each side
 
 _ROOM_LEVELS = (
     "4 x 4 m, box at least 2 m away, anywhere",
@@ -156,7 +154,6 @@ _LEVELS = {
         "6 x 6 cells, box at least 9.75 m away, not faced",
     ),
 }
-"""Title -> a line for each level, of the newer versions."""
 
 
 def _looked_for(spec: EnvSpec) -> EnvSpec:
@@ -174,7 +171,6 @@ def _looked_for(spec: EnvSpec) -> EnvSpec:
 
 
 SPECS_1 = tuple(_looked_for(spec) for spec in SPECS if spec.title in _FAR_STARTS)
-"""The versions whose scores need the picture. Those before stay MiniWorld's, for comparison with the papers."""
 
 _PUBLISHED = tuple(
     replace(spec, replaced_by=f"vlgym/{spec.title}-v1") if spec.title in _FAR_STARTS else spec for spec in SPECS

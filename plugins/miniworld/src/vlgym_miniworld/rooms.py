@@ -14,16 +14,12 @@ class Hallway(BoxTask):
     """A straight hallway of 12 x 4 m with a red box in its last 2 m.
 
     Goal: come near the red box (centres closer than 1.15 m).
-    Observation: the robot's camera, 60 degrees of vertical view; the box is nearly always in sight.
+    Observation: the robot's camera, 60 degrees of vertical view; in Hallway-v0 it starts within 45
+        degrees of the hallway's direction, so the box is nearly always in sight.
     Actions: turn left, turn right (15 degrees), move forward (0.15 m).
     Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
     Endings: terminated on reaching the box; truncated after `max_turns` turns.
-    Versions: v0 is MiniWorld's, which starts within 45 degrees of the hallway's direction; v1 starts away from the box
-        and not facing it (`min_bearing`, `min_distance`).
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
-
-    Args:
-        **kwargs: see `BoxTask`.
     """
 
 
@@ -35,17 +31,13 @@ class OneRoom(BoxTask):
     Actions: turn left, turn right (15 degrees), move forward (0.15 m).
     Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
     Endings: terminated on reaching the box; truncated after `max_turns` turns.
-    Versions: v0 is MiniWorld's; v1 starts away from the box and not facing it (`min_bearing`, `min_distance`).
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
-
-    Args:
-        **kwargs: see `BoxTask`.
     """
 
     level_arguments: ClassVar[tuple[Mapping[str, Any], ...]] = tuple(
         {
-            "layout": {"size": size}, "distractors": others, "min_bearing": bearing, "min_distance": distance,
-            "max_turns": turns,
+            "layout": {"size": size}, "distractors": others,
+            "min_bearing": bearing, "min_distance": distance, "max_turns": turns,
         }
         for size, others, bearing, distance, turns in (
             (4, 0, 0.0, 2.0, 40), (6, 0, 45.0, 3.0, 60), (10, 0, 45.0, 4.5, 120),
@@ -66,9 +58,6 @@ class OneRoomS6Fast(OneRoom):
     Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
     Endings: terminated on reaching the box; truncated after `max_turns` turns.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
-
-    Args:
-        **kwargs: see `BoxTask`.
     """
 
     level_arguments = tuple(
@@ -90,8 +79,7 @@ class FourRooms(MiniWorldTask):
 
 
 class WallGap(MiniWorldTask):
-    """Two roofless yards of 14 x 7.5 m; the robot stands in one, the red box in the other, and a gap 3 m wide
-    joins them.
+    """Two roofless yards of 14 x 7.5 m, joined by a gap 3 m wide; robot and box are in different ones.
 
     Goal: come near the red box (centres closer than 1.15 m).
     Observation: the robot's camera, 60 degrees of vertical view; a building stands outside.
@@ -109,15 +97,16 @@ class Sidewalk(MiniWorldTask):
     Observation: the robot's camera, 60 degrees of vertical view.
     Actions: turn left, turn right (15 degrees), move forward (0.15 m).
     Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
-    Endings: terminated on reaching the box, or in the street with reward 0; truncated after `max_turns`
-        turns.
+    Endings: terminated on reaching the box, or in the street with reward 0; truncated after
+        `max_turns` turns.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
 
     def task(self) -> str:
         return (
             "You stand on a sidewalk with a wall on one side and a street with cones on the other. "
-            f"Go to {self.aim()} without stepping into the street, which ends the episode. {self.steps_text()}"
+            f"Go to {self.aim()} without stepping into the street, which ends the episode. "
+            f"{self.steps_text()}"
         )
 
     def goal(self) -> Goal:

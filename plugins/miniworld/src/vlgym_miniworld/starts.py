@@ -1,4 +1,4 @@
-"""Starts from which the red box has to be looked for: the robot stands away from it and does not face it."""
+"""Starts from which the red box has to be looked for: away from it, and not facing it."""
 
 from __future__ import annotations
 
@@ -13,29 +13,27 @@ from vlgym.errors import UserError, check_number
 from .oracles import Pose, pose_of
 from .tasks import MiniWorldTask
 
-PLACES = 100
-"""Places of the robot that are tried with one world before another world is drawn."""
-
-WORLDS = 100
-"""Worlds that are tried before the rule is given up as impossible."""
-
-
+PLACES = 100  # tried for the robot in one world before another world is drawn
+WORLDS = 100  # tried before the rule is given up as impossible
 OTHER_COLOURS = ("blue", "green", "yellow", "purple", "grey")
 
 
 class BoxTask(MiniWorldTask):
     """Base of the tasks in which the robot may start anywhere and looks for one red box.
 
+    The v0 environments start as MiniWorld's do. Their v1 start away from the box and not facing it.
+
     Args:
-        min_bearing: the robot's heading and the direction of the box differ at least by this angle at the start, in
-            degrees, 170 at most; where both are 0, the start is MiniWorld's own.
-        min_distance: at the start the centres of robot and box are at least so far apart, in metres.
+        min_bearing: least angle between the robot's heading and the direction of the box at the
+            start, in degrees, 170 at most.
+        min_distance: least distance between the centres of robot and box at the start, in metres.
+            Where both are 0, the start is MiniWorld's own.
         **kwargs: see `MiniWorldTask`.
 
     Options of `reset`, of a class with levels: `level`, the difficulty level.
 
     Attributes:
-        layout: attributes of MiniWorld's world and their values, such as its `size`; the world's own where it is empty.
+        layout: attributes of MiniWorld's world and their values, such as its `size`; empty: its own.
         distractors: boxes of other colours in the world.
 
     Raises:
@@ -58,18 +56,19 @@ class BoxTask(MiniWorldTask):
         self._own_layout = {name: getattr(world, name) for name in names}
         return world
 
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Reset the world, then draw the robot's place until it is as far from the box and as much aside as asked."""
-        if self.inner is None:
-            self.inner = self.make_inner()
+    def prepare(self, rng: np.random.Generator) -> None:
         for name, value in {**self._own_layout, **self.layout}.items():
             setattr(self.world, name, value)
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Reset the world, then draw the robot's place until it is far and aside enough."""
         super().start(rng, options)
-        if self.min_bearing or self.min_distance:
+        moved = bool(self.min_bearing or self.min_distance)
+        if moved:
             self._draw_start()
         if self.distractors:
             self._place_distractors()
-        if (self.min_bearing or self.min_distance or self.distractors) and not self.world.unseen:
+        if (moved or self.distractors) and not self.world.unseen:
             self._see(self.world.render_obs(), self.inner_info)
 
     def _place_distractors(self) -> None:
@@ -85,22 +84,19 @@ class BoxTask(MiniWorldTask):
             for _ in range(PLACES):
                 world.entities.remove(world.agent)
                 world.place_agent()  # any room, any place in it, any heading
-                if self._is_far():
+                bearing, distance = locate(pose_of(world), world.box)
+                if bearing >= self.min_bearing and distance >= self.min_distance:
                     return
             world.reset()
         raise UserError(
-            f"{self.world_name} has no start {self.min_distance:g} m from the box and {self.min_bearing:g} degrees "
-            f"aside that {WORLDS} worlds could show. Choose a smaller min_distance or min_bearing."
+            f"{self.world_name} has no start {self.min_distance:g} m from the box and "
+            f"{self.min_bearing:g} degrees aside that {WORLDS} worlds could show. "
+            "Choose a smaller min_distance or min_bearing."
         )
-
-    def _is_far(self) -> bool:
-        bearing, distance = locate(pose_of(self.world), self.world.box)
-        return bearing >= self.min_bearing and distance >= self.min_distance
 
 
 def locate(pose: Pose, entity: Any) -> tuple[float, float]:
-    """Return by how many degrees (0 to 180) the direction of an entity differs from a pose's heading, and how many
-    metres away its centre is."""
+    """Return the angle between a pose's heading and an entity (0 to 180 degrees), and its distance."""
     east, south = float(entity.pos[0]) - pose.x, float(entity.pos[2]) - pose.z
     aside = math.remainder(math.atan2(-south, east) - pose.heading, math.tau)
     return abs(math.degrees(aside)), math.hypot(east, south)

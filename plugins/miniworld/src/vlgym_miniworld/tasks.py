@@ -1,4 +1,4 @@
-"""Base of all MiniWorld tasks: the world, the picture, the oracle's pilot, and the plain task of reaching a box."""
+"""Base of all MiniWorld tasks: the world, the picture, the oracle's pilot, and reaching a box."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ ALL_ACTIONS: dict[str, Any] = {**MOVES_AND_PICK_UP, "drop": 5, "toggle": 6, "don
 
 COMPAT = (None, "vldac")
 
-MOST_NAMED, AHEAD, NEAR = 3, 10, 2.0
-"""The oracle's thoughts name this many things; degrees to a side that count as ahead, and metres that count as near."""
+MOST_NAMED = 3  # things that the oracle's thoughts name
+AHEAD, NEAR = 10, 2.0  # degrees to a side that count as ahead; metres that count as near
+DEEP = 100.0  # metres under the floor, where no camera looks
+
+# VL-DAC's setting as in its public code (corl-team/VL-DAC): most turns of an episode, images in the
+# prompt (also in the appendix of arXiv 2508.04280v1), the last reward of an episode without success.
 VLDAC_TURNS, VLDAC_IMAGES, VLDAC_FAILURE = 128, 4, -1.0
-"""VL-DAC's setting of MiniWorld as in its public code (corl-team/VL-DAC, its configuration and rollout): most turns of
-an episode, images in the prompt (the appendix of arXiv 2508.04280v1 says 4, too), and the reward of the last step of an
-episode that ends without one."""
 
 _INSTRUCTIONS = (
     "You are a robot in a 3D world, and the image shows what your camera sees. {task} "
@@ -39,14 +40,19 @@ _INSTRUCTIONS = (
 class MiniWorldTask(GymAdapter):
     """Base of all MiniWorld tasks.
 
+    Splits: train, val and test differ by seed only. Rewards use `T`, MiniWorld's
+    `max_episode_steps`, which `max_turns` sets.
+
     Args:
-        domain_rand: MiniWorld's randomisation: light, sky and textures, camera height, pitch and field of view,
-            and the size of every single step and turn. The oracle then plans with the mean step and plans again
-            at every turn. Not for Sign; the Fast variants vary textures only.
-        compat: `None`, or `"vldac"`, the setting of VL-DAC's code: 128 turns at most, four images in the prompt, a
-            random action for an unreadable reply, and -1 instead of 0 for the step that ends an episode without
-            success. `T` stays MiniWorld's, and no `max_turns` exceeds the card's.
-        **kwargs: see `vlgym.env.VLEnv`; `max_turns` is MiniWorld's `max_episode_steps` `T`, also in the reward.
+        domain_rand: MiniWorld's randomisation: light, sky and textures, camera height, pitch and
+            field of view, and the size of every single step and turn. The oracle then plans with
+            the mean step and plans again at every turn. Not for Sign; the Fast variants vary
+            textures only.
+        compat: `None`, or `"vldac"`, the setting of VL-DAC's code: 128 turns at most, four images in
+            the prompt, a random action for an unreadable reply, and -1 instead of 0 for the step
+            that ends an episode without success. `T` stays MiniWorld's, and no `max_turns` exceeds
+            the card's.
+        **kwargs: see `vlgym.env.VLEnv`.
 
     Raises:
         UserError: an argument is out of its range, or the world has no randomisation.
@@ -72,7 +78,7 @@ class MiniWorldTask(GymAdapter):
 
     @property
     def world_name(self) -> str:
-        """MiniWorld's name of its class, which this one bears too."""
+        """MiniWorld's name of its class, which is this one's too."""
         return type(self).__name__
 
     @property
@@ -97,34 +103,33 @@ class MiniWorldTask(GymAdapter):
         """Return the things in view, nearest first."""
         lines = []
         for far, angle, thing in self._in_view():
-            side = "straight ahead" if not angle else f"{abs(angle)} degrees to the {'right' if angle > 0 else 'left'}"
-            lines.append(f"{thing} {far:.1f} m away, {side}")
+            side = f"{abs(angle)} degrees to the {'right' if angle > 0 else 'left'}"
+            lines.append(f"{thing} {far:.1f} m away, {side if angle else 'straight ahead'}")
         return "; ".join(lines) or "nothing but walls and floor"
 
     def _in_view(self) -> list[tuple[float, int, str]]:
-        """Return distance in metres, degrees to the right and name of each thing in view, nearest first."""
+        """Return metres away, degrees to the right and name of each thing in view, nearest first."""
         agent, view = self.world.agent, []
         for entity in find_visible(self.world):
             offset = entity.pos - agent.pos
             ahead, right = float(offset @ agent.dir_vec), float(offset @ agent.right_vec)
-            view.append((math.hypot(ahead, right), round(math.degrees(math.atan2(right, ahead))), name_thing(entity)))
+            angle = round(math.degrees(math.atan2(right, ahead)))
+            view.append((math.hypot(ahead, right), angle, name_thing(entity)))
         return sorted(view)
 
-    def world_arguments(self) -> dict[str, Any]:
-        """Further constructor arguments of the MiniWorld class."""
-        return {}
-
     def make_inner(self) -> Any:
-        world = engine.open_world(
-            self.world_name, self.image_size, domain_rand=self.domain_rand, **self.world_arguments()
-        )
+        world = engine.open_world(self.world_name, self.image_size, domain_rand=self.domain_rand)
         world.unseen = self.modality not in ("image", "both")
         return world
 
+    def prepare(self, rng: np.random.Generator) -> None:
+        """Set the world before it is reset; by default nothing."""
+
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Reset the world on our generator, so that a seed gives MiniWorld's own episode of that seed."""
+        """Reset the world on our generator: a seed gives MiniWorld's own episode of that seed."""
         if self.inner is None:
             self.inner = self.make_inner()
+        self.prepare(rng)
         self._pilot = None
         self.last_reward, self.done = 0.0, False
         if self.compat is None:
@@ -145,9 +150,9 @@ class MiniWorldTask(GymAdapter):
         return None if goal is None else self.pilot.next(goal)
 
     def think(self, action: str) -> str:
-        """Name the nearest things in view and their sides, whatever the action; where nothing is shown, nothing."""
-        words = []
-        for far, angle, thing in [] if self.modality == "none" else self._in_view()[:MOST_NAMED]:
+        """Name the nearest things that are shown and their sides, whatever the action."""
+        words, view = [], [] if self.modality == "none" else self._in_view()
+        for far, angle, thing in view[:MOST_NAMED]:
             side = "ahead" if abs(angle) <= AHEAD else "right" if angle > 0 else "left"
             words.append(f"{thing} {'near' if far < NEAR else 'far'} {side}")
         return f"I see {', '.join(words) or 'nothing'}."
@@ -159,12 +164,13 @@ class MiniWorldTask(GymAdapter):
         return self._pilot
 
     def steps_text(self) -> str:
-        turn, step = (self.world.params.sample(None, name) for name in ("turn_step", "forward_step"))
+        params = self.world.params
+        turn, step = (params.sample(None, name) for name in ("turn_step", "forward_step"))
         about = "about " if self.domain_rand else ""
         return f"A turn rotates you by {about}{turn:g} degrees; a move takes you {about}{step:g} m."
 
     def carrying_text(self, names: dict[int, str]) -> str:
-        """Return the agent's load in words; `names` maps the `id()` of entities to their names."""
+        """Return the agent's load in words; `names` has names by `id()` of the entities."""
         carried = self.world.agent.carrying
         return f"You carry {'nothing' if carried is None else names[id(carried)]}."
 
@@ -177,12 +183,15 @@ class MiniWorldTask(GymAdapter):
 def find_visible(world: Any) -> list[Any]:
     """Return the entities without which the camera's picture would differ.
 
-    `MiniWorldEnv.get_visible_ents` misses most of the near ones: it looks for a part of each, close to the floor.
+    `MiniWorldEnv.get_visible_ents` looks for a part of each, close to the floor, so it misses most
+    of the near ones.
     """
     shown, visible = world.render_obs(), []
     for entity in world.entities:
         if entity is world.agent:
             continue
+
+        # Without the entity, which sinks into the ground, the picture may be another.
         foot = entity.pos
         entity.pos = foot - np.array([0.0, DEEP, 0.0])
         try:
@@ -197,24 +206,18 @@ def find_visible(world: Any) -> list[Any]:
 
 
 def name_thing(entity: Any) -> str:
-    """Return an entity's colour, where it has one, and kind.
-
-    Of a ball or key MiniWorld keeps the colour in the name of the mesh file only.
-    """
+    """Return an entity's colour, where it has one, and kind."""
     kind = type(entity).__name__
     if kind == "TextFrame":
         return f"sign {entity.str}"
     if hasattr(entity, "mesh"):
+        # Of a ball or key MiniWorld keeps the colour in the name of the mesh file only.
         from miniworld.objmesh import ObjMesh
 
         path = next(path for path, mesh in ObjMesh.cache.items() if mesh is entity.mesh)
         kind, _, color = Path(path).stem.partition("_")
         return f"{color} {kind}".strip()
     return f"{getattr(entity, 'color', '')} {kind.lower()}".strip()
-
-
-DEEP = 100.0
-"""Metres under the floor, where no camera looks."""
 
 
 class StatefulTask(MiniWorldTask):
@@ -226,12 +229,12 @@ class StatefulTask(MiniWorldTask):
 
 
 def apply_vldac(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the base class's arguments with VL-DAC's turns, history and fallback filled in; what was given stays.
+    """Return the base class's arguments with VL-DAC's turns, history and fallback filled in.
 
-    VL-DAC's limit lies on top of MiniWorld's, so the lower one ends the episode.
+    Its limit lies on top of MiniWorld's, so the lower one ends the episode.
     """
     published: dict[str, Any] = {"max_turns": VLDAC_TURNS, "invalid_action": "published"}
-    arguments = {**published, **{name: value for name, value in arguments.items() if value is not None}}
+    arguments = published | {key: value for key, value in arguments.items() if value is not None}
     spec = arguments.get("vlgym_spec")
     if spec is not None:
         arguments["vlgym_spec"] = replace(spec, history_turns=VLDAC_IMAGES - 1, history_images=VLDAC_IMAGES)

@@ -10,7 +10,7 @@ _DEEDS = {"pick": ("pick up",), "open": ("toggle",), "put": ("pick up", "drop")}
 
 
 class Rover(BlindPlayer):
-    """Turns, goes straight on for a while, and repeats; after every move it does what the mission's verb asks for."""
+    """Turns, goes straight on, and repeats; after every move it does what the mission's verb asks."""
 
     name = "rover"
 

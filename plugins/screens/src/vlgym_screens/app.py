@@ -1,4 +1,4 @@
-"""The model of an app: screens of widgets, a theme, and what a click changes. Nothing here knows pixels."""
+"""The model of an app: screens of widgets, and what a click changes. Nothing here knows pixels."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Widget(NamedTuple):
     """One thing on a screen.
 
     Attributes:
-        kind: `row`, `icon`, `tab`, `button`, `toggle`, `check`, `radio`, `slider`, `minus`, `plus`, `dropdown`,
-            `option`, `field`, or one of `SILENT`.
+        kind: `row`, `icon`, `tab`, `button`, `toggle`, `check`, `radio`, `slider`, `minus`, `plus`,
+            `dropdown`, `option`, `field`, or one of `SILENT`.
         label: its name; of an icon the name of its shape.
         detail: small print.
         of: label of the row or setting that it belongs to.
@@ -43,8 +43,8 @@ class Widget(NamedTuple):
     saves: bool = False
 
 
+# Widgets side by side: the main one, then those at its edge; or some of equal width, such as tabs.
 Block = tuple[Widget, ...]
-"""Widgets side by side: the main one, then those at its edge; or tabs, tiles, buttons or cells of equal width."""
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Screen:
         blocks: content from top to bottom.
         header: icons at its top.
         tabs: of the whole app; empty where there are none.
-        dialog: title, text and two button labels of what lies over it at the first visit; empty: nothing does.
+        dialog: title, text and two button labels of what lies over it at the first visit.
     """
 
     title: str
@@ -78,7 +78,7 @@ class App:
     values: list[Value] = field(default_factory=list)
 
     def route(self, screen: int, itself: bool = False) -> list[str]:
-        """Return the titles of the screens above a screen, the nearest first, without the first screen of the app."""
+        """Return the titles of the screens above a screen, the nearest first, without the first one."""
         titles, at = [], screen if itself else self.screens[screen].parent
         while at > 0:
             titles.append(self.screens[at].title)
@@ -130,12 +130,16 @@ def press(app: App, state: State, widget: Widget, stop: int = -1) -> tuple[State
         widget: what is clicked.
         stop: of a slider, the number that the click stands at.
     """
+    # What lies over the screen takes the click.
     if widget.kind == "option":
         if widget.value >= 0:
-            return _set(state, widget.value, widget.sets)._replace(menu=-1), f"chosen: {widget.label}"
+            chosen = _set(state, widget.value, widget.sets)
+            return chosen._replace(menu=-1), f"chosen: {widget.label}"
         if widget.sets:
             return state, "nothing more to see"
         return state._replace(asked=state.asked | {state.screen}), "the dialog is closed"
+
+    # Some clicks lead elsewhere, or open something.
     state = state._replace(menu=-1, focus=-1)
     if widget.saves:
         return state._replace(saved=True), "saved"
@@ -147,6 +151,8 @@ def press(app: App, state: State, widget: Widget, stop: int = -1) -> tuple[State
         return state._replace(menu=widget.value), "the options are open"
     if widget.value < 0:
         return state, "nothing happened"
+
+    # The others change a value.
     before = state.values[widget.value]
     number = before if isinstance(before, int) else 0
     new = {
@@ -208,25 +214,25 @@ class Builder:
         return len(self.app.screens) - 1
 
     def decorate(self, screen: int, tabs: Block = (), icons: int = -1) -> None:
-        """Give a screen tabs and header icons, and often a banner or headings, so that places differ."""
+        """Give a screen tabs, header icons, and often a banner or headings, so that places differ."""
         draws, at = self.draws, self.app.screens[screen]
         at.tabs = tabs
         count = draws.number(1, 3) if icons < 0 else icons
         at.header = tuple(Widget("icon", name) for name in draws.sample(HEADER_ICONS, count))
+
+        # Neither headings nor radio buttons are parted from what is below them.
         for _ in range(draws.number(0, 2)):
             place = draws.number(0, max(0, len(at.blocks) - 2))
             near = [block[0].kind for block in at.blocks[max(0, place - 1) : place + 1]]
             if not {"heading", "radio"} & set(near):
                 at.blocks.insert(place, (Widget("heading", self.title()),))
         if draws.chance(0.75):
-            at.blocks.insert(
-                0, (Widget("banner", self.app.name, f"{draws.pick(WORDS['mottos'])} {draws.number(2, 99)}"),)
-            )
+            motto = f"{draws.pick(WORDS['mottos'])} {draws.number(2, 99)}"
+            at.blocks.insert(0, (Widget("banner", self.app.name, motto),))
 
     def make_tabs(self) -> Block:
-        return tuple(
-            Widget("tab", name.title()) for name in self.draws.sample(self.domain.screens, self.draws.number(3, 5))
-        )
+        count = self.draws.number(3, 5)
+        return tuple(Widget("tab", name.title()) for name in self.draws.sample(self.domain.screens, count))
 
     def row_names(self, count: int) -> list[str]:
         if self.domain.things:
@@ -250,6 +256,8 @@ class Builder:
     def settings(self, count: int) -> list[Block]:
         """Return settings of several kinds; each has a value."""
         draws, domain, blocks = self.draws, self.domain, list[Block]()
+
+        # Switches, numbers and words, in any order.
         kinds = [("toggle", label) for label in draws.sample(domain.toggles, 6)]
         kinds += [(draws.pick(("stepper", "slider")), label) for label in draws.sample(domain.counts, 3)]
         kinds += [("field", label) for label in draws.sample(domain.fields, 2)]
@@ -263,10 +271,12 @@ class Builder:
             start: Value = draws.number(0, 1) if kind in ("toggle", "check") else draws.number(1, MOST - 1)
             self.app.values.append("" if kind == "field" else start)
             if kind == "stepper":
-                block = Widget("value", label, value=value), Widget("minus", "minus", of=label, value=value)
-                blocks.append((*block, Widget("plus", "plus", of=label, value=value)))
+                minus, plus = (Widget(name, name, of=label, value=value) for name in ("minus", "plus"))
+                blocks.append((Widget("value", label, value=value), minus, plus))
             else:
                 blocks.append((Widget(kind, label, value=value),))
+
+        # One choice of several, as a list or as buttons.
         label, options = draws.pick(domain.choices)
         self.app.values.append(draws.number(0, 3))
         value = len(self.app.values) - 1
@@ -290,9 +300,9 @@ class Builder:
         return page
 
     def tree(self, depth: int, breadth: int) -> list[int]:
-        """Build screens below one another with lists of rows; return the numbers of those that are no detail page.
+        """Build screens below one another with lists of rows; return those that are no detail page.
 
-        One screen of each depth has screens below it. Every row leads somewhere, mostly to a dead end.
+        One screen of each depth has screens below it. Most rows lead to a dead end.
         """
         root = self.add_screen(self.app.name)
         above, inner = root, [root]
@@ -336,9 +346,8 @@ def name_widget(widget: Widget, twin: bool = False) -> str:
     kind = KINDS[widget.kind]
     small = f' with "{widget.detail}"' if twin and widget.detail else ""
     if widget.kind == "icon":
-        return (
-            f'the {widget.label} icon of "{widget.of}"{small}' if widget.of else f"the {widget.label} icon at the edge"
-        )
+        place = f'of "{widget.of}"{small}' if widget.of else "at the edge"
+        return f"the {widget.label} icon {place}"
     if widget.kind in ("minus", "plus"):
         return f'the {kind} of "{widget.of}"'
     return f'the {kind} "{widget.label}"{small}'

@@ -1,4 +1,4 @@
-"""A blind player that knows where buttons usually are, and guesses where they are not told apart."""
+"""A blind player that knows where buttons usually are."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def find_kind(sentence: str) -> str:
 
 
 class Habit(BlindPlayer):
-    """Clicks where an element of the kind that is named stands most often; without a kind, on rows, and goes back."""
+    """Clicks where elements of the named kind mostly stand; without one on rows, or goes back."""
 
     name = "habit"
 

@@ -20,15 +20,16 @@ class ScreensClick(ScreenEnv):
     """ScreensClick: click the element that a sentence names (the form of ScreenSpot).
 
     Goal: click inside the element.
-    Observation: one screen of a drawn app, 448 x 896 pixels (`device="desktop"`: 1120 x 672). The text names the
-        element, and lists neither elements nor places. The tree of `modality="text"` lists both.
-    Actions: `click(x, y)`, 0 to 1000 over the picture (`coordinates="pixels"`: pixels; `"grid"`: 0 to 9);
-        `marks=True`: `click 7`.
+    Observation: one screen of a drawn app, 448 x 896 pixels (`device="desktop"`: 1120 x 672). The
+        text names the element, and lists neither elements nor places. The tree of `modality="text"`
+        lists both.
+    Actions: `click(x, y)`, 0 to 1000 over the picture (`coordinates="pixels"`: pixels; `"grid"`: 0
+        to 9); `marks=True`: `click 7`.
     Reward: 0.99 in the box, edges included, else -0.01.
     Endings: terminated by the click; an unreadable reply is the one turn there is, and truncates.
     Success: the topmost element at the place is the one that is named.
-    Info: `distance` to the box in pixels of the picture, `in_box`, `hit` (the element), and `error`: `none`, `nothing`,
-        `twin`, `wrong row`, `wrong column`, `right kind`, `wrong kind`.
+    Info: `distance` to the box in pixels of the picture, `in_box`, `hit` (the element), and
+        `error`: `none`, `nothing`, `twin`, `wrong row`, `wrong column`, `right kind`, `wrong kind`.
     Splits: train, val and test differ by seed; seeds share no app.
     Oracle: exact.
     References: Li et al., ScreenSpot-Pro, 2025; Cheng et al., SeeClick, ACL 2024.
@@ -53,26 +54,34 @@ class ScreensClick(ScreenEnv):
     )
 
     def build(self, draws: Draws, builder: Builder) -> None:
+        # The parts of the screen stand in any order.
         screen = builder.add_screen(self.app.name)
-        parts: list[list[Block]] = [builder.list_rows(self.rows), builder.settings(self.controls), [builder.buttons()]]
+        rows, settings = builder.list_rows(self.rows), builder.settings(self.controls)
+        parts: list[list[Block]] = [rows, settings, [builder.buttons()]]
         self.app.screens[screen].blocks = [block for part in draws.sample(parts, 3) for block in part]
         builder.decorate(screen, builder.make_tabs() if draws.chance(self.tabs) else ())
         self.layout.cut(screen)
-        elements = [each for each in self.layout.place(State(values=tuple(self.app.values))) if each.live]
+
+        # A sentence names one element only, by its small print where it has a twin.
+        state = State(values=tuple(self.app.values))
+        elements = [each for each in self.layout.place(state) if each.live]
         plain = [name_widget(each.widget) for each in elements]
         exact = [name_widget(each.widget, plain.count(name) > 1) for each, name in zip(elements, plain, strict=True)]
         choices = [at for at, name in enumerate(exact) if exact.count(name) == 1 and self._in_reach(elements, at)]
         at = draws.pick(choices)
-        if elements[at].widget.kind == "tab" or (elements[at].widget.kind == "icon" and not elements[at].widget.of):
+        widget = elements[at].widget
+        if widget.kind == "tab" or (widget.kind == "icon" and not widget.of):
             at = draws.pick(choices)  # their places vary least, so they are asked for less often
         self.aim, self.sentence = elements[at], draws.pick(SENTENCES).format(exact[at])
         self.point: tuple[float, float] | None = None
         self.found: Element | None = None
 
     def _in_reach(self, elements: list[Element], at: int) -> bool:
-        """True if there is a click that hits an element: small ones lie between the middles of a grid's cells."""
+        """True if a click can hit an element: small ones lie between the middles of a grid's cells."""
+        if self.coordinates != "grid":
+            return True
         place = self.read_point(self.write_point("click", *elements[at].centre))
-        return self.coordinates != "grid" or (place is not None and hit(elements, *place) == elements[at])
+        return place is not None and hit(elements, *place) == elements[at]
 
     def act(self, action: str) -> Outcome:
         self.point = self.read_point(action)
@@ -117,6 +126,8 @@ class ScreensClick(ScreenEnv):
             return None
         if self.found is None or self.solved:
             return "none" if self.solved else "nothing"
+
+        # The nearest mistake is the one that is named.
         aim, target = self.aim.widget, self.found.widget
         same_kind = aim.kind == target.kind and (aim.kind != "icon" or aim.label == target.label)
         if name_widget(aim) == name_widget(target):

@@ -1,4 +1,4 @@
-"""The painter: draws the elements of a state with Pillow and the font that it brings. It decides no place."""
+"""The painter: draws the elements of a state with Pillow and its font. It decides no place."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from PIL import Image, ImageDraw, ImageFont
 from .app import MOST, State, Value
 from .layout import Box, Colour, Element, Layout
 
-ICON_SHAPES: dict[str, list[Any]] = json.loads((files("vlgym_screens") / "icons.json").read_text(encoding="utf-8"))
-"""Name -> areas, lines and discs in a circle of radius 1 round (0, 0); y counts downwards."""
+_FILE = files("vlgym_screens") / "icons.json"
+# Name -> areas, lines and discs in a circle of radius 1 round (0, 0); y counts downwards.
+ICON_SHAPES: dict[str, list[Any]] = json.loads(_FILE.read_text(encoding="utf-8"))
 _FINER = 4  # corners are drawn that much larger, then scaled down
 
 
@@ -54,6 +55,8 @@ class Painter:
         if r < 2:
             self.pen.rectangle((x1, y1, x2, y2), colour)
             return
+
+        # Two boxes leave the corners out, which are smooth.
         self.pen.rectangle((x1 + r, y1, max(x1 + r, x2 - r), y2), colour)
         self.pen.rectangle((x1, y1 + r, x2, max(y1 + r, y2 - r)), colour)
         for corner, x, y in zip(
@@ -78,7 +81,7 @@ class Painter:
         most: float = 0,
         bold: bool = False,
     ) -> None:
-        """Write a line whose middle is at height y; `most` is its largest width, to which letters shrink."""
+        """Write a line whose middle is at height y; letters shrink to the width `most`."""
         letters = _font(size * self.zoom)
         if 0 < most < len(words) * size:  # no letter is wider than high, so that shorter words fit
             while size > 11 and letters.getlength(words) > most * self.zoom:
@@ -97,7 +100,8 @@ class Painter:
         """Draw the screen, then what lies over it, then the numbers of the marks."""
         theme, layout = self.theme, self.layout
         elements = layout.place(state)
-        over = next((at for at, each in enumerate(elements) if each.widget.kind in ("option", "dialog")), len(elements))
+        tops = (at for at, each in enumerate(elements) if each.widget.kind in ("option", "dialog"))
+        over = next(tops, len(elements))
         self._frame(state, title)
         for each in filter(self._shown, elements[:over]):
             self._draw(each, state)
@@ -105,6 +109,8 @@ class Painter:
             self._scrim(elements[over:])
             for each in elements[over:]:
                 self._draw(each, state)
+
+        # Marks of where the screen is scrolled to, and of what can be clicked.
         pages = len(layout.pages(state.screen))
         if pages > 1:
             _, top, right, bottom = layout.content_box(state.screen)
@@ -124,6 +130,8 @@ class Painter:
         screen = layout.app.screens[state.screen]
         fill, ink = (theme.ground, theme.ink) if theme.flat else (theme.accent, theme.on_accent)
         self.box((0, 0, layout.width - 1, theme.header - 1), fill)
+
+        # The title fills what the icons and the arrow of going back leave.
         side = (theme.header - 12) * len(screen.header) + 10
         left, right = (side, 12) if theme.mirrored else (16, side)
         y = theme.header / 2
@@ -133,6 +141,7 @@ class Painter:
         most = layout.width - left - right
         x = left if theme.title_left or screen.parent >= 0 else left + most / 2
         self.text(title, x, y, 22, ink, "l" if x == left else "m", most, bold=True)
+
         if theme.flat:
             self.box((0, theme.header - 1, layout.width - 1, theme.header - 1), theme.line)
         if screen.tabs:
@@ -152,7 +161,7 @@ class Painter:
             self.picture = Image.blend(self.picture, Image.new("RGB", self.picture.size, (0, 0, 0)), 0.45)
             self.pen = ImageDraw.Draw(self.picture)
             return
-        x1, y1, x2, y2 = elements[0].box[0], elements[0].box[1], elements[-1].box[2], elements[-1].box[3]
+        (x1, y1, _, _), (_, _, x2, y2) = elements[0].box, elements[-1].box
         self.box((x1 - 2, y1 - 2, x2 + 2, y2 + 2), theme.faint, 6)
         self.box((x1 - 1, y1 - 1, x2 + 1, y2 + 1), theme.surface, 6)
 
@@ -164,8 +173,9 @@ class Painter:
             self.text(widget.label.upper(), x1 + 2, y2 - 14, 14, theme.accent, most=x2 - x1, bold=True)
         elif kind == "banner":
             self.box(element.box, theme.accent, theme.radius)
-            self.text(widget.label, x1 + 18, middle - 14, 24, theme.on_accent, most=(x2 - x1) * 0.6, bold=True)
-            self.text(widget.detail, x1 + 18, middle + 16, 15, theme.on_accent, most=(x2 - x1) * 0.6)
+            left, most, ink = x1 + 18, (x2 - x1) * 0.6, theme.on_accent
+            self.text(widget.label, left, middle - 14, 24, ink, most=most, bold=True)
+            self.text(widget.detail, left, middle + 16, 15, ink, most=most)
             self.disc(x2 - 50, middle, min(34, middle - y1 - 8), theme.surface)
             self.disc(x2 - 34, middle + 8, 20, theme.line)
         elif kind == "cell":
@@ -229,6 +239,8 @@ class Painter:
         self._card(element.box)
         left: float = x1 + 12
         small = y2 - y1 < 50
+
+        # A row: a disc with a letter, a title, small print, and an arrow where it leads on.
         if kind == "row":
             radius = min(19, (y2 - y1) / 2 - 5)
             tint = sum(map(ord, widget.label)) % 5
@@ -238,7 +250,8 @@ class Painter:
             self.text(widget.label[0], left + radius, middle, round(radius), ink, "m")
             left += 2 * radius + 10
             if widget.leads >= 0:
-                self.line([(right - 6, middle - 6), (right, middle), (right - 6, middle + 6)], theme.faint)
+                arrow = [(right - 6, middle - 6), (right, middle), (right - 6, middle + 6)]
+                self.line(arrow, theme.faint)
                 right -= 14
             most = right - left
             if small:
@@ -249,33 +262,38 @@ class Painter:
                 self.text(widget.label, left, middle - shift, 18, theme.ink, most=most)
                 self.text(widget.detail, left, middle + 12, 14, theme.faint)
             return
+
+        # The others have their label at the left, and their value at the right.
         size = 16 if small else 18
         if kind == "fact":
             self.text(widget.label, left, middle, size, theme.faint, most=(x2 - x1) * 0.5)
             self.text(widget.detail, right, middle, size + 2, theme.ink, "r", bold=True)
             return
-        self.text(
-            widget.label, left, middle, size, theme.ink, most=(x2 - x1) * (0.45 if kind in ("value", "field") else 0.6)
-        )
+        share = 0.45 if kind in ("value", "field") else 0.6
+        self.text(widget.label, left, middle, size, theme.ink, most=(x2 - x1) * share)
+
         if kind == "toggle":
-            self.box((right - 42, middle - 12, right, middle + 12), theme.accent if value else theme.faint, 12)
+            ground = theme.accent if value else theme.faint
+            self.box((right - 42, middle - 12, right, middle + 12), ground, 12)
             self.disc(right - 12 if value else right - 30, middle + 0.5, 9, theme.surface)
         elif kind in ("check", "radio"):
             radius = 12 if kind == "radio" else 5
             on = value == widget.sets if kind == "radio" else value
-            self.box((right - 24, middle - 12, right, middle + 12), theme.accent if on else theme.faint, radius)
+            ground = theme.accent if on else theme.faint
+            self.box((right - 24, middle - 12, right, middle + 12), ground, radius)
             if not on:
-                self.box((right - 22, middle - 10, right - 2, middle + 10), theme.surface, radius - 2)
+                inner = right - 22, middle - 10, right - 2, middle + 10
+                self.box(inner, theme.surface, radius - 2)
             elif kind == "radio":
                 self.disc(right - 11.5, middle + 0.5, 6, theme.on_accent)
             else:
-                self.line([(right - 18, middle), (right - 13, middle + 5), (right - 6, middle - 5)], theme.on_accent, 3)
+                tick = [(right - 18, middle), (right - 13, middle + 5), (right - 6, middle - 5)]
+                self.line(tick, theme.on_accent, 3)
         elif kind == "dropdown":
-            self.text(widget.options[int(value)], right - 22, middle, size - 1, theme.accent, "r", (x2 - x1) * 0.35)
-            self.pen.polygon(
-                [self.at(right - 14, middle - 4), self.at(right, middle - 4), self.at(right - 7, middle + 5)],
-                theme.accent,
-            )
+            chosen, most = widget.options[int(value)], (x2 - x1) * 0.35
+            self.text(chosen, right - 22, middle, size - 1, theme.accent, "r", most)
+            points = (right - 14, middle - 4), (right, middle - 4), (right - 7, middle + 5)
+            self.pen.polygon([self.at(*point) for point in points], theme.accent)
         elif kind == "field":
             x = x1 + (x2 - x1) * 0.5
             focus = state.focus == widget.value
@@ -345,7 +363,7 @@ def _font(size: int) -> ImageFont.FreeTypeFont:
 
 @lru_cache(maxsize=128)
 def _corners(radius: int) -> tuple[Image.Image, ...]:
-    """Return masks of the four corners of a round box: upper left, upper right, lower left, lower right."""
+    """Return masks of the corners of a round box: the upper ones, then the lower ones."""
     large = Image.new("L", (2 * radius * _FINER,) * 2)
     ImageDraw.Draw(large).ellipse((0, 0, 2 * radius * _FINER - 1, 2 * radius * _FINER - 1), 255)
     disc = large.resize((2 * radius, 2 * radius), Image.Resampling.BOX)

@@ -1,4 +1,4 @@
-"""Places of widgets. One layout draws and hits: `place` gives boxes for the painter and for clicks."""
+"""Places of widgets. `Layout.place` gives boxes for the painter and for clicks."""
 
 from __future__ import annotations
 
@@ -109,13 +109,15 @@ class Layout:
         return {"heading": 34, "banner": self.theme.banner, "cell": 92}.get(kind, row)
 
     def pages(self, screen: int) -> list[list[tuple[int, Box]]]:
-        """Return the blocks of each page with their boxes. A page begins two blocks before the end of the last one."""
+        """Return the blocks of each page with their boxes; two blocks are on the page before, too."""
         if screen in self._pages:
             return self._pages[screen]
         blocks, theme = self.app.screens[screen].blocks, self.theme
         left, top, right, bottom = self.content_box(screen)
         columns = 1 if self.device == "phone" else 2
         width = (right - left - theme.margin * (columns + 1) - 8) // columns
+
+        # A page is full when its last column is.
         pages, first = list[list[tuple[int, Box]]](), 0
         while True:
             page, at = list[tuple[int, Box]](), first
@@ -147,15 +149,16 @@ class Layout:
         return state.menu >= 0 or has_dialog(self.app, state)
 
     def place(self, state: State) -> list[Element]:
-        """Return all elements of a state, from the lowest to the topmost; a dialog and a menu take all clicks."""
+        """Return all elements of a state, the topmost last; a dialog and a menu take all clicks."""
         over = state.menu if state.menu >= 0 else -2 if has_dialog(self.app, state) else -1
         key = state.screen, state.page, over, state.saved
         if key not in self._kept:
             elements = self._place_screen(state.screen, state.page)
+            below = [each._replace(live=False) for each in elements]
             if over == -2:
-                elements = [each._replace(live=False) for each in elements] + self._place_dialog(state.screen)
+                elements = below + self._place_dialog(state.screen)
             elif over >= 0:
-                elements = [each._replace(live=False) for each in elements] + self._place_menu(elements, over)
+                elements = below + self._place_menu(elements, over)
             self._kept[key] = elements + [self._place_toast(state.screen)] * state.saved
         return self._kept[key]
 
@@ -188,16 +191,18 @@ class Layout:
     def _place_block(self, block: tuple[Widget, ...], box: Box) -> list[Element]:
         x1, y1, x2, y2 = box
         main = block[0].kind
+
+        # Buttons and cells share the width.
         if main in ("button", "cell"):
             step, inset = (x2 - x1 + 8) / len(block), 4 if main == "button" else 0
-            return [
-                Element(
-                    each,
-                    (round(x1 + at * step), y1 + inset, round(x1 + (at + 1) * step) - 8, y2 - inset),
-                    main == "button",
-                )
-                for at, each in enumerate(block)
-            ]
+            elements = []
+            for at, each in enumerate(block):
+                left, right = round(x1 + at * step), round(x1 + (at + 1) * step) - 8
+                place = left, y1 + inset, right, y2 - inset
+                elements.append(Element(each, place, main == "button"))
+            return elements
+
+        # Icons stand at one edge, and the main widget takes the rest.
         rest = block[1:]
         side = min(46, y2 - y1)
         elements = []
@@ -210,6 +215,8 @@ class Layout:
             else:
                 elements.append(Element(widget, (right - side + 2, y + 2, right - 2, y + side - 2)))
                 right -= side if main == "row" else side + 34 * (widget.kind == "plus")
+
+        # A slider stands right of its label, which cannot be clicked.
         if main == "slider":
             return [
                 Element(block[0]._replace(kind="value"), box, False),

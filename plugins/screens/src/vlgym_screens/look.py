@@ -20,12 +20,15 @@ _REACH = (10, 5)
 class ScreensLook(ScreenEnv):
     """ScreensLook: read codes that are too small, with as few looks as needed.
 
-    Goal: answer the code under a name, or the codes under two names, in the order in which they are asked for.
-    Observation: a sheet of names, each with a code below, 448 x 896 pixels (`device="desktop"`: 1120 x 672). Some codes
-        have letters of 4 pixels; `zoom` shows a quarter of width and height round a place, four times as large.
-    Actions: `zoom(x, y)`, 0 to 1000 over the picture (`coordinates="pixels"`: pixels), `zoom_out()`,
-        `answer("words")`.
-    Reward: 1 for the right answer, -0.01 a turn, and -0.05 for each look. Looking itself is never paid.
+    Goal: answer the code under a name, or the codes under two names, in the order in which they are
+        asked for.
+    Observation: a sheet of names, each with a code below, 448 x 896 pixels (`device="desktop"`:
+        1120 x 672). Some codes have letters of 4 pixels; `zoom` shows a quarter of width and height
+        round a place, four times as large.
+    Actions: `zoom(x, y)`, 0 to 1000 over the picture (`coordinates="pixels"`: pixels),
+        `zoom_out()`, `answer("words")`.
+    Reward: 1 for the right answer, -0.01 a turn, and -0.05 for each look. Looking itself is never
+        paid.
     Endings: terminated by the answer; truncated after 10 turns.
     Success: the answer is right, case and white space aside.
     Info: `looks`, `needed`: looks taken and needed.
@@ -62,9 +65,10 @@ class ScreensLook(ScreenEnv):
         names = draws.people(count - self.twins)
         for name in names[: self.twins]:
             first = name.split()[0]
-            names.append(
-                next(other for other in draws.people(1600) if other.split()[0] == first and other not in names)
-            )
+            people = (other for other in draws.people(1600) if other.split()[0] == first)
+            names.append(next(other for other in people if other not in names))
+
+        # The sheet; what does not fit without scrolling is left out.
         cells = [
             Widget("cell", name, draws.code(), sets=int(draws.chance(self.large)))
             for name in draws.sample(names, len(names))
@@ -73,6 +77,8 @@ class ScreensLook(ScreenEnv):
         self.app.screens[screen].blocks = list(lines)
         builder.decorate(screen)
         self.layout.cut(screen)
+
+        # Right and wrong answers look alike.
         shown = [each for each in self.layout.place(State()) if each.widget.kind == "cell"]
         self.chosen = draws.sample(shown, self.asked)
         self.code = " ".join(each.widget.detail for each in self.chosen)
@@ -99,7 +105,7 @@ class ScreensLook(ScreenEnv):
         return Outcome(-self.step_cost - self.look_cost, point=point)
 
     def part_round(self, x: float, y: float) -> tuple[int, int]:
-        """Return the upper left corner of the part that a look at a place shows; it lies in the picture."""
+        """Return the upper left corner of the part that a look at a place shows."""
         width, height = self.layout.width // ZOOM, self.layout.height // ZOOM
         left = min(self.layout.width - width, max(0, round(x - width / 2)))
         return left, min(self.layout.height - height, max(0, round(y - height / 2)))
@@ -148,7 +154,8 @@ class ScreensLook(ScreenEnv):
         x, y = _code_place(element)
         right, bottom = left + self.layout.width // ZOOM, top + self.layout.height // ZOOM
         name = top <= element.box[1] + 26 < bottom
-        return name and left + _REACH[0] <= x < right - _REACH[0] and top + _REACH[1] <= y < bottom - _REACH[1]
+        wide, high = _REACH
+        return name and left + wide <= x < right - wide and top + high <= y < bottom - high
 
     def _visible(self, element: Element) -> bool:
         return self.zoomed is None or (element.widget.kind == "cell" and self._shows(element))
@@ -156,7 +163,8 @@ class ScreensLook(ScreenEnv):
     def task(self) -> str:
         names = " and then under ".join(f'"{each.widget.label}"' for each in self.chosen)
         form = "the two codes, in this order" if self.asked > 1 else "the code"
-        return f"Which code stands under {names}? Answer {form}. A look closer costs, so take as few as needed."
+        price = "A look closer costs, so take as few as needed."
+        return f"Which code stands under {names}? Answer {form}. {price}"
 
     def extra_info(self) -> dict[str, Any]:
         return {"looks": self.looks, "needed": self.needed()}

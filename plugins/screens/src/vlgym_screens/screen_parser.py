@@ -1,7 +1,8 @@
-"""The parser `screen`: reads the forms in which computer-use models write a click, and the other actions of a screen.
+"""The parser `screen`: reads the forms in which computer-use models write actions on a screen.
 
-The first complete claim of a legal action counts. Every form is turned into one spelling: `click(500, 300)`, `click 7`,
-`type("words")`, `scroll(down)`, `back()`, `zoom(500, 300)`, `zoom_out()`, `answer("words")`.
+The first complete claim of a legal action counts. Every form is turned into one spelling:
+`click(500, 300)`, `click 7`, `type("words")`, `scroll(down)`, `back()`, `zoom(500, 300)`,
+`zoom_out()`, `answer("words")`.
 """
 
 from __future__ import annotations
@@ -62,9 +63,8 @@ class ScreenParser:
     """Reads the first legal click or other action of a screen, in any of the known forms.
 
     >>> ScreenParser().parse("Thought: the star. Action: click(start_box='(500,300)')").actions
-    ('click(500, 300)',)
-    >>> ScreenParser().parse('{"arguments": {"action": "left_click", "coordinate": [5, 3]}}').actions
-    ('click(5, 3)',)
+    ('click(500, 300)',) >>> ScreenParser().parse('{"arguments": {"action": "left_click",
+    "coordinate": [5, 3]}}').actions ('click(5, 3)',)
     """
 
     name = "screen"
@@ -104,7 +104,7 @@ class BareParser(ScreenParser):
 
 
 def _list_claims(text: str) -> Iterator[Claim]:
-    """Yield the claims in the order in which they begin; what stands in a JSON object that claims is no call."""
+    """Yield the claims in their order; what stands in a JSON object that claims is no call."""
     claims = [
         Claim((action,), start, stop, stop)
         for value, start, stop in find_objects(text)
@@ -128,9 +128,14 @@ def _read_call(match: re.Match[str]) -> str:
     verb = _find_verb(parts["name"] or parts.get("function") or "")
     if parts.get("mark"):
         return f"click {int(parts['mark'])}" if verb == "click" else ""
-    written = next((parts[name] for name in ("round", "square", "point", "xml") if parts.get(name) is not None), "")
+
+    # The arguments, in whichever brackets they stand.
+    forms = (parts.get(name) for name in ("round", "square", "point", "xml"))
+    written = next((form for form in forms if form is not None), "")
     if verb in ("click", "zoom"):
         return _spell(verb, _find_numbers(written))
+
+    # Words stand in quotes, in a parameter, or in square brackets.
     if verb in ("type", "answer"):
         quoted = _STRING.search(written)
         if quoted:
@@ -139,6 +144,7 @@ def _read_call(match: re.Match[str]) -> str:
         if parameter := _PARAMETER.search(written):
             return _quote(verb, parameter.group(1))
         return _quote(verb, written) if parts.get("square") else ""
+
     if verb in ("scroll", "swipe"):
         numbers = [float(number) for number in _NUMBER.findall(written)]
         if way := _WAY.search(written):
@@ -161,7 +167,9 @@ def _spell(verb: str, numbers: Sequence[float]) -> str:
         return f"click {round(numbers[0])}"
     if len(numbers) < 2:
         return ""
-    x, y = numbers[:2] if len(numbers) != 4 else ((numbers[0] + numbers[2]) / 2, (numbers[1] + numbers[3]) / 2)
+    x, y = numbers[:2]
+    if len(numbers) == 4:
+        x, y = (x + numbers[2]) / 2, (y + numbers[3]) / 2
     return f"{verb}({x:g}, {y:g})"
 
 
@@ -182,19 +190,21 @@ def _quote(verb: str, words: str) -> str:
 def _read_object(value: Any, depth: int) -> str:
     """Return the first action that a JSON value states, or nothing."""
     if isinstance(value, list):
-        return (
-            next((action for each in value[:20] if (action := _read_object(each, depth + 1))), "") if depth < 5 else ""
-        )
+        inside = (_read_object(each, depth + 1) for each in value[:20]) if depth < 5 else ()
+        return next(filter(None, inside), "")
     if not isinstance(value, Mapping) or depth > 5:
         return ""
-    name = next(
-        (value[key] for key in ("action", "action_type", "type", "name") if isinstance(value.get(key), str)), ""
-    )
+    names = (value.get(key) for key in ("action", "action_type", "type", "name"))
+    name = next((each for each in names if isinstance(each, str)), "")
+
+    # Arguments of a call may be an object that acts, or a text that holds one.
     inner = value.get("arguments", value.get("parameters", value.get("input")))
     if isinstance(inner, str) and "{" in inner:
         inner = next((each for each, _, _ in find_objects(inner)), None)
     if isinstance(inner, Mapping) and (claim := _read_object(inner, depth + 1)):
         return claim
+
+    # The object itself acts, or one of its values does.
     verb = _find_verb(name)
     if verb:
         return _read_fields(verb, {**value, **inner} if isinstance(inner, Mapping) else value)
@@ -208,17 +218,22 @@ def _read_fields(verb: str, value: Mapping[str, Any]) -> str:
     if verb in ("click", "zoom"):
         if isinstance(value.get("x"), int | float) and isinstance(value.get("y"), int | float):
             return _spell(verb, [value["x"], value["y"]])
-        place = next((value[key] for key in _COORDINATES if key in value), value.get("mark", value.get("index")))
+        mark = value.get("mark", value.get("index"))
+        place = next((value[key] for key in _COORDINATES if key in value), mark)
         return _spell(verb, [float(number) for number in _NUMBER.findall(str(place))])
     if verb in ("type", "answer"):
-        words = next((value[key] for key in _TEXTS if isinstance(value.get(key), str | int | float)), None)
+        texts = (value.get(key) for key in _TEXTS)
+        words = next((each for each in texts if isinstance(each, str | int | float)), None)
         return "" if words is None else _quote(verb, str(words))
+
+    # A direction, an amount, or both ends of a swipe.
     if verb in ("scroll", "swipe"):
-        way = next((str(value[key]) for key in ("direction", "scroll_direction") if key in value), "").lower()
+        way = str(value.get("direction", value.get("scroll_direction", ""))).lower()
         if way in ("up", "down"):
             return _turn(verb, way)
         if value.get("scroll_y"):  # OpenAI's: positive is down
-            return _scroll(-float(value["scroll_y"])) if isinstance(value["scroll_y"], int | float) else ""
+            down = value["scroll_y"]
+            return _scroll(-float(down)) if isinstance(down, int | float) else ""
         if isinstance(value.get("pixels"), int | float) and value["pixels"]:
             return _scroll(value["pixels"])
         ends: list[Any] = [value.get("coordinate"), value.get("coordinate2")]

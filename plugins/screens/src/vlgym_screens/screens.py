@@ -1,4 +1,4 @@
-"""Base of the family: one app an episode, actions with coordinates or marks, pictures, and the accessibility tree."""
+"""Base of the family: an app an episode, actions with coordinates or marks, pictures, and the tree."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ class ScreenEnv(VLEnv):
 
     Args:
         device: `phone` (448 x 896) or `desktop` (1120 x 672).
-        coordinates: `thousand`, 0 to 1000 over width and height; `pixels` of the picture that is seen; or, where the
-            class has it, `grid`, column and row of ten, from 0: the middle of that cell is clicked.
+        coordinates: `thousand`, 0 to 1000 over width and height; `pixels` of the picture that is
+            seen; or, where the class has it, `grid`, column and row of ten, from 0: the middle of
+            that cell is clicked.
         marks: whether elements carry numbers, and are clicked by `click 7` instead of coordinates.
 
     Attributes:
@@ -47,7 +48,8 @@ class ScreenEnv(VLEnv):
         size: of rows: `large`, `medium` or `small`.
         app, layout: of this episode.
         state: the situation now.
-        zoomed: the upper left corner of the part that is shown, in pixels of the design; `None`: all is shown.
+        zoomed: the upper left corner of the part that is shown, in pixels of the design; `None`:
+            all is shown.
         facts: what must be read: the number of a page, and a label.
         wanted: value -> what it must be at the end, for all that the task states or that must stay.
     """
@@ -73,9 +75,12 @@ class ScreenEnv(VLEnv):
         check_choice("coordinates", coordinates, self.systems)
         check_choice("marks", marks, (False, True))
         self.device, self.coordinates, self.marks = device, coordinates, marks
-        self.notation = "-"  # type: ignore[misc]  # the core asks whether there is one; the size of the picture is known after
+        # The core asks whether there is a notation; the size of the picture is known afterwards.
+        self.notation = "-"  # type: ignore[misc]
         super().__init__(**kwargs)
         self.notation = self._write_notation()  # type: ignore[misc]
+
+        # Of an episode.
         self.app: App
         self.layout: Layout
         self.state = State()
@@ -126,9 +131,11 @@ class ScreenEnv(VLEnv):
         return self.write_point("click" if "click" in self.verbs else "zoom", *place)
 
     def find_point(self, action: str) -> tuple[float, float] | None:
-        """Return the place of an action as shares of width and height; `None` where the picture does not show it."""
-        place = self.read_point(action) if action.startswith(("click", "zoom(")) and not self.zoomed else None
-        return None if place is None else (place[0] / self.layout.width, place[1] / self.layout.height)
+        """Return the place of an action as shares of width and height; `None` where it is not shown."""
+        if self.zoomed or not action.startswith(("click", "zoom(")):
+            return None
+        place = self.read_point(action)
+        return place and (place[0] / self.layout.width, place[1] / self.layout.height)
 
     def judge(self, action: str, feedback: str) -> Outcome:
         """Return the outcome of an action: by default the end at the goal."""
@@ -139,6 +146,8 @@ class ScreenEnv(VLEnv):
         call = _CALL.fullmatch(action)
         verb, words = (call[1], call[2]) if call else ("click", "")
         feedback, point = "", self.find_point(action)
+
+        # A click presses what it hits; the other actions are moves.
         if verb == "click":
             place = self.read_point(action)
             element = None if place is None else hit(self.layout.place(self.state), *place)
@@ -150,6 +159,7 @@ class ScreenEnv(VLEnv):
         elif verb in ("type", "scroll", "back"):
             written = json.loads(words) if verb == "type" else words
             self.state, feedback = make_move(self.layout, self.state, Move(verb=verb, words=written))
+
         self.seen = see(self.layout, self.state, self.seen, self.facts)
         return replace(self.judge(action, feedback), point=point)
 
@@ -182,6 +192,7 @@ class ScreenEnv(VLEnv):
 
     def match_action(self, wanted: str) -> str | None:
         """Return an action in its one spelling, or `None` for another text."""
+        # The parser reads it whole, as one of this class's actions.
         wanted = wanted.strip()
         read = _READER.parse(wanted)
         if read.failure or read.span != (0, len(wanted)):
@@ -190,6 +201,8 @@ class ScreenEnv(VLEnv):
         verb = action.split("(")[0].split(" ")[0]
         if verb not in self.verbs:
             return None
+
+        # Marks take numbers, and coordinates take points.
         if verb == "click" and self.marks is action.startswith("click("):
             return None
         if self.marks and verb == "click" and not 1 <= int(action.split()[1]) <= len(self.live()):
@@ -214,7 +227,7 @@ class ScreenEnv(VLEnv):
         return f"{verb}({round((x + 0.5) * width)}, {round((y + 0.5) * height)})"
 
     def read_point(self, action: str) -> tuple[float, float] | None:
-        """Return the place of an action in pixels of the design; what lies outside the picture is moved to its edge."""
+        """Return the place of an action in pixels of the design, moved to the picture's edge if outside."""
         if not (call := _CALL.fullmatch(action)):
             live = self.live()
             number = int(action.split()[1])
@@ -245,6 +258,8 @@ class ScreenEnv(VLEnv):
         }
         plain = {"back": "back()", "zoom_out": "zoom_out()", "answer": 'answer("words")'}
         notation = "; ".join({**forms, **plain}[verb] for verb in self.verbs)
+
+        # Only places need a unit.
         if self.marks and "zoom" not in self.verbs:
             return notation + "."
         shown = "screen" if self.modality == "text" else "picture"
@@ -258,7 +273,7 @@ class ScreenEnv(VLEnv):
     # ---- oracle ----
 
     def plan(self) -> Move | None:
-        """Return the next move of a shortest path to `done`; `None` at its end, or where there is none."""
+        """Return the next move of a shortest path to `done`; `None` at its end, or without one."""
         node = self.state, self.seen
         if node not in self._path:
             path = find_path(self.layout, node, self.done, self.wanted, self.facts) or []
@@ -285,7 +300,8 @@ class ScreenEnv(VLEnv):
     def write_move(self, move: Move) -> str:
         if move.element is not None:
             return self.write_click(move.element, self.live().index(move.element) + 1, move.stop)
-        return {"type": f"type({json.dumps(move.words)})", "scroll": f"scroll({move.words})"}.get(move.verb, "back()")
+        moves = {"type": f"type({json.dumps(move.words)})", "scroll": f"scroll({move.words})"}
+        return moves.get(move.verb, "back()")
 
     def think(self, action: str) -> str:
         if not action.startswith("click"):
@@ -296,7 +312,9 @@ class ScreenEnv(VLEnv):
 
     def explain(self, action: str) -> str:
         """Return the oracle's reason for an action."""
-        return "it brings me closer to the goal" if action.startswith("click") else "what I need is not on this part"
+        if action.startswith("click"):
+            return "it brings me closer to the goal"
+        return "what I need is not on this part"
 
     # ---- looks ----
 
@@ -304,7 +322,8 @@ class ScreenEnv(VLEnv):
         key = self.state, self.zoomed
         if self._drawn is None or self._drawn[0] != key:
             painter = Painter(self.layout, ZOOM if self.zoomed else 1, self.zoomed or (0, 0))
-            painter.paint(self.state, self.app.screens[self.state.screen].title, self.marks and not self.zoomed)
+            title = self.app.screens[self.state.screen].title
+            painter.paint(self.state, title, self.marks and not self.zoomed)
             self._drawn = key, painter.finish(self.image_size)
         return self._drawn[1].copy()
 
@@ -318,6 +337,8 @@ class ScreenEnv(VLEnv):
             number += each.live
             if self._visible(each):
                 lines.append(self._tell(each, number, covered))
+
+        # What the picture shows by its scroll bar and its size.
         pages = len(self.layout.pages(self.state.screen))
         if pages > 1:
             lines.append(f"scrolled to part {self.state.page + 1} of {pages}")
@@ -335,6 +356,8 @@ class ScreenEnv(VLEnv):
         if widget.detail:
             tiny = widget.kind == "cell" and not (widget.sets or self.zoomed)
             words += ", too small to read" if tiny else f', "{widget.detail}"'
+
+        # Its value, where it shows one.
         if widget.value >= 0 and widget.kind not in ("minus", "plus", "option"):
             value = self.state.values[widget.value]
             if widget.kind in ("toggle", "check", "radio"):
@@ -342,8 +365,12 @@ class ScreenEnv(VLEnv):
                 words += ", on" if on else ", off"
             else:
                 words += f', "{widget.options[int(value)] if widget.options else value}"'
-                words += ", with the caret" if widget.kind == "field" and self.state.focus == widget.value else ""
+                caret = widget.kind == "field" and self.state.focus == widget.value
+                words += ", with the caret" if caret else ""
+
+        # Its place, or why it cannot be clicked.
         if element.live:
             place = self.write_point("at ", *element.centre)
             return f"[{number}] {words}" if self.marks else f"{words} {place}"
-        return f"{words}, covered" if covered and widget.kind not in ("dialog", "heading", "banner") else words
+        plain = widget.kind in ("dialog", "heading", "banner")
+        return f"{words}, covered" if covered and not plain else words

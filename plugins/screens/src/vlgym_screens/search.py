@@ -1,4 +1,4 @@
-"""Shortest paths over the states of an app, by breadth-first search over what clicks and other actions do."""
+"""Shortest paths over the states of an app, by breadth-first search over its actions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .layout import Element, Layout
 
 
 class Move(NamedTuple):
-    """One action: a click on an element (of a slider, at the number `stop`), else a verb with its words."""
+    """One action: a click on an element (a slider's at `stop`), else a verb with its words."""
 
     element: Element | None = None
     stop: int = -1
@@ -19,8 +19,7 @@ class Move(NamedTuple):
     words: str = ""
 
 
-Node = tuple[State, int]
-"""A state, and which facts were seen: one bit for each."""
+Node = tuple[State, int]  # a state, and which facts were seen: one bit for each
 
 
 def scroll(layout: Layout, state: State, way: str) -> tuple[State, str]:
@@ -29,7 +28,8 @@ def scroll(layout: Layout, state: State, way: str) -> tuple[State, str]:
     if layout.covered(state):
         return state, "nothing scrolls here"
     page = min(last, max(0, state.page + (1 if way == "down" else -1)))
-    return state._replace(page=page), "scrolled" if page != state.page else f"this is the {'end' if page else 'top'}"
+    feedback = "scrolled" if page != state.page else f"this is the {'end' if page else 'top'}"
+    return state._replace(page=page), feedback
 
 
 def see(layout: Layout, state: State, seen: int, facts: Sequence[tuple[int, str]]) -> int:
@@ -42,7 +42,8 @@ def see(layout: Layout, state: State, seen: int, facts: Sequence[tuple[int, str]
 
 
 def list_moves(layout: Layout, state: State, wanted: Mapping[int, Value]) -> list[Move]:
-    """Return the moves that may lie on a shortest path: navigation, and changes towards the wanted values."""
+    """Return the moves that may lie on a shortest path."""
+    # Clicks that lead somewhere, or change a value towards the wanted one.
     moves = []
     for each in layout.place(state):
         widget = each.widget
@@ -57,8 +58,11 @@ def list_moves(layout: Layout, state: State, wanted: Mapping[int, Value]) -> lis
             value = state.values[widget.value]
             if value != goal and _helps(widget.kind, widget.sets, value, goal):
                 moves.append(Move(each, int(goal) if widget.kind == "slider" else -1))
-    if state.focus >= 0 and state.focus in wanted and state.values[state.focus] != wanted[state.focus]:
-        moves.append(Move(verb="type", words=str(wanted[state.focus])))
+
+    # Writing, scrolling and going back.
+    goal = wanted.get(state.focus) if state.focus >= 0 else None
+    if goal is not None and state.values[state.focus] != goal:
+        moves.append(Move(verb="type", words=str(goal)))
     if not layout.covered(state):
         last = len(layout.pages(state.screen)) - 1
         moves += [Move(verb="scroll", words="down")] * (state.page < last)
@@ -94,7 +98,7 @@ def find_path(
     wanted: Mapping[int, Value],
     facts: Sequence[tuple[int, str]] = (),
 ) -> list[tuple[Node, Move]] | None:
-    """Return a shortest list of moves, each with the node before it, to a node that is done; `None` without one."""
+    """Return a shortest list of moves to a node that is done, each with the node before it."""
     before: dict[Node, tuple[Node, Move] | None] = {start: None}
     queue = deque([start])
     while queue:
@@ -105,6 +109,8 @@ def find_path(
                 path.append(step)
                 node = step[0]
             return path[::-1]
+
+        # The app is left alone after it was saved.
         state, seen = node
         if state.saved:
             continue

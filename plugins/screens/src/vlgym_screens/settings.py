@@ -16,13 +16,15 @@ class ScreensSet(ScreenEnv):
 
     Goal: change what the text states, nothing else, and press the button that saves.
     Observation: the screen of a drawn app, 448 x 896 pixels (`device="desktop"`: 1120 x 672).
-    Actions: `click(x, y)`, 0 to 1000 over the picture (`coordinates="pixels"`: pixels; `marks=True`: `click 7`),
-        `type("words")`, which replaces what the field with the caret holds, `scroll(up)`, `scroll(down)`, `back()`.
+    Actions: `click(x, y)`, 0 to 1000 over the picture (`coordinates="pixels"`: pixels;
+        `marks=True`: `click 7`), `type("words")`, which replaces what the field with the caret
+        holds, `scroll(up)`, `scroll(down)`, `back()`.
     Reward: 1 where all is right when it is saved, -0.01 a turn.
     Endings: terminated by saving; truncated after 40 turns.
     Success: all that is stated is so, and all else is as it was, when it is saved.
-    Info: `right`, `spoiled`: stated values that are right, and others that were changed; `score`: the share of the
-        shortest path, or after a wrong save half of the share `(right - spoiled) / stated`.
+    Info: `right`, `spoiled`: stated values that are right, and others that were changed; `score`:
+        the share of the shortest path, or after a wrong save half of the share `(right - spoiled) /
+        stated`.
     Splits: train, val and test differ by seed; seeds share no app.
     Oracle: exact, a breadth-first search over the states of the app.
     References: Rawles et al., AndroidWorld, ICLR 2025.
@@ -49,6 +51,7 @@ class ScreensSet(ScreenEnv):
     )
 
     def build(self, draws: Draws, builder: Builder) -> None:
+        # One screen of settings, or several behind the first.
         root = builder.add_screen(self.app.name)
         pages, owners = [root], list[int]()
         if self.screens > 1:
@@ -60,14 +63,19 @@ class ScreensSet(ScreenEnv):
             self.app.screens[page].blocks = [*blocks, builder.buttons()]
             builder.decorate(page)
             owners += [page] * (len(self.app.values) - before)
+
+        # The goal: some values of each screen change, and the others stay.
         self.wanted = dict(enumerate(self.app.values))
         groups = [[at for at, owner in enumerate(owners) if owner == page] for page in pages]
-        chosen = [at for number, group in enumerate(groups) for at in draws.sample(group, self._share(number))]
+        chosen = []
+        for number, group in enumerate(groups):
+            chosen += draws.sample(group, self._share(number))
         self.asked = {at: self._draw_goal(draws, self.app.find(at)[1], at) for at in chosen}
         self.wanted.update(self.asked)
         others = draws.sample(CITIES, 7)
-        self.spelled = sorted({*others, *(goal for goal in self.asked.values() if isinstance(goal, str))})
-        self.told = [self._state_goal(self.app.find(at), goal) for at, goal in self.asked.items()]
+        words = [goal for goal in self.asked.values() if isinstance(goal, str)]
+        self.spelled = sorted({*others, *words})
+        self.goals = [self._state_goal(self.app.find(at), goal) for at, goal in self.asked.items()]
         builder.add_dialogs(self.dialogs, pages)
 
     def _share(self, number: int) -> int:
@@ -108,7 +116,7 @@ class ScreensSet(ScreenEnv):
         return self.spelled
 
     def task(self) -> str:
-        return f"Set {'; '.join(self.told)}. Change nothing else, then save."
+        return f"Set {'; '.join(self.goals)}. Change nothing else, then save."
 
     def explain(self, action: str) -> str:
         if action.startswith("type"):

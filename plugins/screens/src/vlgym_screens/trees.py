@@ -1,4 +1,4 @@
-"""Tasks in a tree of screens: ScreensGo reaches a named one; ScreensFind reads a code and answers or carries it."""
+"""Tasks in a tree of screens: ScreensGo reaches one; ScreensFind reads a code there."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class ScreensGo(ScreenEnv):
 
     Goal: open the screen that the text names; the text tells the screens that lead to it.
     Observation: the screen of a drawn app, 448 x 896 pixels (`device="desktop"`: 1120 x 672).
-    Actions: `click(x, y)`, 0 to 1000 over the picture (`coordinates="pixels"`: pixels; `marks=True`: `click 7`),
-        `scroll(up)`, `scroll(down)`, `back()`.
+    Actions: `click(x, y)`, 0 to 1000 over the picture (`coordinates="pixels"`: pixels;
+        `marks=True`: `click 7`), `scroll(up)`, `scroll(down)`, `back()`.
     Reward: 1 for reaching the screen, -0.01 a turn. A click on nothing is told by feedback.
     Endings: terminated on the screen; truncated after 20 turns.
     Success: the screen is shown, whether or not a dialog lies over it.
@@ -78,13 +78,16 @@ def rename_row(builder: Builder, screen: int, title: str) -> None:
 class ScreensFind(ScreenEnv):
     """ScreensFind: read a code somewhere in an app and answer it, or carry it to a field.
 
-    Goal: answer the code that the text asks for; on levels 3 and 4 write it into a field of another screen and save.
+    Goal: answer the code that the text asks for; on levels 3 and 4 write it into a field of another
+        screen and save.
     Observation: the screen of a drawn app, 448 x 896 pixels (`device="desktop"`: 1120 x 672).
-    Actions: `click(x, y)`, 0 to 1000 over the picture (`coordinates="pixels"`: pixels; `marks=True`: `click 7`),
-        `type("words")`, `scroll(up)`, `scroll(down)`, `back()`, `answer("words")`.
+    Actions: `click(x, y)`, 0 to 1000 over the picture (`coordinates="pixels"`: pixels;
+        `marks=True`: `click 7`), `type("words")`, `scroll(up)`, `scroll(down)`, `back()`,
+        `answer("words")`.
     Reward: 1 for the right answer or the right field when it is saved, -0.01 a turn.
     Endings: terminated by an answer or by saving; truncated after 30 turns.
-    Success: the answer is the code, case and white space aside; or the field holds it, and no other was changed.
+    Success: the answer is the code, case and white space aside; or the field holds it, and no other
+        was changed.
     Splits: train, val and test differ by seed; seeds share no app.
     Oracle: exact, a breadth-first search over the states of the app.
     References: Rawles et al., AndroidWorld, ICLR 2025; Zhou et al., WebArena, ICLR 2024.
@@ -109,20 +112,26 @@ class ScreensFind(ScreenEnv):
     )
 
     def build(self, draws: Draws, builder: Builder) -> None:
+        # The code stands on a page behind a row of the lowest list.
         inner = builder.tree(self.depth, 2)
-        screens = self.app.screens
-        holder = draws.pick([at for at in inner if len(self.app.route(at, itself=True)) == self.depth])
-        rows = [block[0] for block in screens[holder].blocks if block[0].kind == "row" and block[0].detail]
+        screens, route = self.app.screens, self.app.route
+        holder = draws.pick([at for at in inner if len(route(at, itself=True)) == self.depth])
+        blocks = [block[0] for block in screens[holder].blocks]
+        rows = [each for each in blocks if each.kind == "row" and each.detail]
         row = draws.pick(rows)
         fact = draws.pick([block[0] for block in screens[row.leads].blocks])
         self.code = fact.detail
         self.facts = [(row.leads, fact.label)]
+
+        # The question names the row, by its small print where it has a twin.
         twin = [each.label for each in rows].count(row.label) > 1
         owner = f'"{row.label}"' + (f' with "{row.detail}"' if twin else "")
-        place = "".join(f' in "{title}"' for title in self.app.route(holder, itself=True))
+        place = "".join(f' in "{title}"' for title in route(holder, itself=True))
         self.question = f'"{fact.label}" of {owner}{place}'
+
         codes = [block[0].detail for each in rows for block in screens[each.leads].blocks]
-        self.spelled = sorted([*draws.sample([code for code in codes if code != self.code], 23), self.code])
+        others = draws.sample([code for code in codes if code != self.code], 23)
+        self.spelled = sorted([*others, self.code])
         if self.carry:
             self._add_form(draws, builder)
         builder.add_dialogs(self.dialogs, inner)
@@ -143,8 +152,8 @@ class ScreensFind(ScreenEnv):
     def done(self, state: State, seen: int) -> bool:
         if not self.carry:
             return seen == 1
-        fields = all(_fold(str(state.values[at])) == _fold(str(goal)) for at, goal in self.wanted.items())
-        return seen == 1 and state.saved and fields
+        values = [(str(state.values[at]), str(goal)) for at, goal in self.wanted.items()]
+        return seen == 1 and state.saved and all(_fold(now) == _fold(goal) for now, goal in values)
 
     def extra_turns(self) -> int:
         return int(not self.carry)

@@ -1,4 +1,4 @@
-"""Words of the apps: six domains, names of people, and codes. All are drawn from the episode's generator."""
+"""Words of the apps: six domains, names of people, and codes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ HEADER_ICONS = ("search", "gear", "plus", "menu", "person", "home")
 """Names of icons; icons.json has a shape for each."""
 
 
+# Words of one kind of app: names of `apps`, nouns of `screens`, titles of rows (`things`; empty:
+# people), `detail` (the small print of a row: `time`, `date` or `price`), labels of `toggles`,
+# `counts`, `fields`, `facts`, and `choices` with their options.
 Domain = SimpleNamespace
-"""Words of one kind of app: names of `apps`, nouns of `screens`, titles of rows (`things`; empty: people), `detail` (
-the small print of a row: `time`, `date` or `price`), labels of `toggles`, `counts`, `fields`, `facts`, and `choices`
-with their options."""
 DOMAINS = {name: Domain(**domain) for name, domain in WORDS["domains"].items()}
 
 
