@@ -101,9 +101,7 @@ def test_an_episode_that_counts_is_played_again_and_the_numbers_stay_the_same(
 
 
 @pytest.mark.parametrize(("method", "call"), WHERE[:3])  # no picture is drawn for a floor
-def test_a_floor_stays_the_same_and_a_warning_says_it(
-    method: str, call: int, break_at: Break
-) -> None:
+def test_a_floor_stays_the_same_with_a_warning(method: str, call: int, break_at: Break) -> None:
     undisturbed = play_figures(WALK, RandomPolicy())
     break_at(method, call)
     line = r"vlgym/Walk-v0, episode \d.*was replaced: RuntimeError: the engine died"
@@ -139,9 +137,7 @@ def test_a_broken_turn_has_its_prompt_and_raises_without_a_successor(break_at: B
 
 
 @where
-def test_a_fixed_number_of_training_episodes_is_played_whole(
-    method: str, call: int, break_at: Break
-) -> None:
+def test_a_fixed_number_of_episodes_is_played_whole(method: str, call: int, break_at: Break) -> None:
     break_at(method, call)
     runner = Runner([make_walk(), make_walk()], remake=lambda _: make_walk(), episodes=4)
     played = run_episodes(runner, RandomPolicy())
@@ -150,9 +146,7 @@ def test_a_fixed_number_of_training_episodes_is_played_whole(
 
 
 @pytest.mark.parametrize(("method", "call"), [each for each in WHERE if each != ("start", 3)])  # two begin in all
-def test_a_resumed_rollout_replays_in_a_new_environment(
-    method: str, call: int, break_at: Break
-) -> None:
+def test_a_rollout_is_resumed_in_a_new_environment(method: str, call: int, break_at: Break) -> None:
     def fresh(failures: EnvFailures | None = None) -> Runner:
         return Runner([make_walk(), make_walk()], remake=lambda _: make_walk(), failures=failures)
 
@@ -185,9 +179,7 @@ def test_three_failures_in_a_row_end_the_run_with_one_line(
 
 
 @EVERYWHERE
-def test_an_error_of_the_users_ends_the_run_at_once(
-    play: Any, break_at: Break, tmp_path: Path
-) -> None:
+def test_an_error_of_the_users_ends_the_run_at_once(play: Any, break_at: Break, tmp_path: Path) -> None:
     break_at("act", 3, error=UserError("Install the engine."))
     noted: list[Any] = []
     with pytest.raises(UserError, match=r"^Install the engine\.") as caught:
