@@ -179,6 +179,11 @@ def litter(folder: Path) -> Path:
     return folder
 
 
+def read_files(place: Path) -> dict[Path, bytes]:
+    """Return the content of a file, or of every file of a folder."""
+    return {path: path.read_bytes() for path in (place, *place.rglob("*")) if path.is_file()}
+
+
 def install_plugin(folder: Path, name: str, source: str, distribution: str = "", version: str = "1.0") -> None:
     """Write a plugin module and its distribution's metadata into a folder for PYTHONPATH."""
     distribution = distribution or f"vlgym-{name}"

@@ -117,14 +117,9 @@ def check_finite(source: str, tensors: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_number(
-    name: str,
-    value: Any,
-    least: float | None = None,
-    most: float = LARGEST_COUNT,
-    *,
-    above: float | None = None,
-    hint: str = "",
-) -> None:
+    name: str, value: Any, least: float | None = None, most: float = LARGEST_COUNT, *,
+    above: float | None = None, hint: str = "",
+) -> None:  # fmt: skip
     """Raise `UserError` where a number is out of its range; NaN and infinity are in none.
 
     Args:

@@ -59,7 +59,7 @@ def start(*words: str) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, *words], stdout=PIPE, stderr=PIPE, text=True)
 
 
-def test_list_and_doctor_import_no_environment_code_of_others_and_no_conformance_kit(plugin: Path) -> None:
+def test_list_and_doctor_import_no_environment_code_of_others(plugin: Path) -> None:
     code = (
         "import sys\nfrom vlgym.cli.app import main\n"
         "for call in (['list'], ['doctor']):\n    assert main(call) == 0\n"

@@ -17,8 +17,8 @@ from vlgym.integrations.canary import CANARIES
 
 
 def test_a_seeing_policy_ends_with_status_0_and_any_other_with_1() -> None:
-    lines = invoke("canary", "oracle", "--episodes", "12").out.splitlines()
-    assert lines[0].startswith("vlgym/CanaryColour-v0: sees; 12 of 12 right [0.64 to 1.00], chance 0.125")
+    lines = invoke("canary", "oracle", "--episodes", "6").out.splitlines()
+    assert lines[0].startswith("vlgym/CanaryColour-v0: sees; 6 of 6 right [0.")
     found = invoke("canary", "random", status=1).out.splitlines()[2]
     assert re.fullmatch(rf"{CANARIES[2]}: blind; \d of 20 right \[.*\], chance 0.083", found)
     found = invoke("canary", "idle", "--episodes", "3", status=1).out.splitlines()[0]
@@ -26,10 +26,8 @@ def test_a_seeing_policy_ends_with_status_0_and_any_other_with_1() -> None:
     assert found.endswith("chance 0.125, 3 unreadable")
 
 
-@pytest.mark.parametrize(
-    ("history", "status"), [pytest.param(None, 0, marks=pytest.mark.exhaustive), (1, 1)], ids=["all pictures", "two"]
-)
-def test_an_endpoint_says_whether_every_picture_of_a_door_arrived(history: int | None, status: int) -> None:
+@pytest.mark.parametrize(("history", "status"), [pytest.param(None, 0, marks=pytest.mark.exhaustive), (1, 1)])
+def test_an_endpoint_says_whether_every_picture_arrived(history: int | None, status: int) -> None:
     command = [sys.executable, "-m", "vlgym", "canary", "--listen", "0", "--episodes", "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -45,8 +43,9 @@ def test_an_endpoint_says_whether_every_picture_of_a_door_arrived(history: int |
     assert process.returncode == status
     assert out.startswith(f"{'FAILED' if status else 'passed'}: 8 requests, {2 * status} with lost")
     counts = zip(CANARIES, (1, 1, 1 - status), strict=True)
-    assert out.endswith(f"finished episodes: {', '.join(f'{env_id} {count}' for env_id, count in counts)}\n")
-    assert ("request 7: vlgym/CanaryMemory-v0, turn 3: pictures due 1, 2, 3; arrived 2, 3" in said) == (status == 1)
+    assert out.endswith(f"episodes: {', '.join(f'{env_id} {count}' for env_id, count in counts)}\n")
+    lost = "request 7: vlgym/CanaryMemory-v0, turn 3: pictures due 1, 2, 3; arrived 2, 3"
+    assert (lost in said) == (status == 1)
 
 
 def test_wrong_use_is_one_line_and_status_2() -> None:

@@ -23,9 +23,7 @@ OURS = ("vlgym-toys", "vlgym-twin")
 OFF = PluginRecord("off", "vlgym-off", "3.0", enabled=False)
 
 
-def test_versions_are_named_and_a_changed_file_and_a_misspelt_switch_are_broken(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_versions_changed_files_and_misspelt_switches(monkeypatch: pytest.MonkeyPatch) -> None:
     use(build_registry([]), monkeypatch)
     monkeypatch.setattr(doctor, "find_version", lambda package: None if package == "torch" else "1.2.3")
     out = invoke("doctor").out
@@ -38,13 +36,13 @@ def test_versions_are_named_and_a_changed_file_and_a_misspelt_switch_are_broken(
         patch.setattr(doctor, "find_edit", lambda: "registry.yaml was changed.")
         assert "broken: registry.yaml was changed." in invoke("doctor", status=1).out
     monkeypatch.setenv("VLGYM_PLUGINS", "toyz")
-    assert "VLGYM_PLUGINS names 'toyz', which is no installed plugin (toys)." in invoke("doctor", status=1).out
+    out = invoke("doctor", status=1).out
+    assert "VLGYM_PLUGINS names 'toyz', which is no installed plugin (toys)." in out
 
 
-def test_a_sound_installation_has_status_0_and_a_missing_system_package_is_named_with_its_command(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    use(build_registry([GOOD, OFF], {"vlgym/Fly-v0": make_entry(make_spec("vlgym/Fly-v0"))}), monkeypatch)
+def test_a_missing_system_package_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    fly = make_spec("vlgym/Fly-v0")
+    use(build_registry([GOOD, OFF], {fly.id: make_entry(fly)}), monkeypatch)
     monkeypatch.setattr("vlgym.cli.doctor.shutil.which", lambda name: name)
     for said, missing in (("no-such-package-here installed\n", False), ("other installed\n", True)):
         done = subprocess.CompletedProcess([], 0, stdout=said)
@@ -58,7 +56,7 @@ def test_a_sound_installation_has_status_0_and_a_missing_system_package_is_named
     assert out.rstrip().endswith("Nothing is broken.")
 
 
-def test_a_failed_plugin_a_clash_and_a_malformed_file_are_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_plugins_clashes_and_malformed_files_are_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     twin = PluginRecord("twin", "vlgym-twin", "1.0", specs=(make_spec(),))
     use(build_registry([GOOD, FAILED, twin], {}, "registry.yaml is not valid YAML.", OURS), monkeypatch)
     out = invoke("doctor", status=1).out
@@ -66,13 +64,13 @@ def test_a_failed_plugin_a_clash_and_a_malformed_file_are_broken(monkeypatch: py
     problems = [line.removeprefix("broken: ") for line in out.splitlines() if line.startswith("broken: ")]
     assert problems == [
         "plugin bad (vlgym-bad) failed to load: ImportError: no engine",
-        "vlgym/Walk-v0 is claimed by vlgym-toys and vlgym-twin; "
-        "uninstall one, or load one only: VLGYM_PLUGINS=vlgym-toys",
+        "vlgym/Walk-v0 is claimed by vlgym-toys and vlgym-twin; uninstall one, or load one only: "
+        "VLGYM_PLUGINS=vlgym-toys",
         "registry.yaml is not valid YAML.",
     ]
 
 
-def test_a_claim_on_an_id_of_this_project_is_broken_and_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_claim_on_an_id_of_this_project_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     evil = PluginRecord("evil", "vlgym-evil", "6.6", specs=(make_spec(), make_spec("evil/Walk-v0")))
     use(build_registry([GOOD, evil], extras=OURS), monkeypatch)
     out = invoke("doctor", status=1).out
@@ -80,9 +78,7 @@ def test_a_claim_on_an_id_of_this_project_is_broken_and_is_not_counted(monkeypat
     assert "evil (vlgym-evil 6.6): loaded, 1 environment(s)" in out
 
 
-def test_hashes_that_differ_from_the_registrys_are_broken_and_what_cannot_be_made_is_said(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_hashes_that_differ_from_the_registrys_are_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     jump, ghost = make_spec("vlgym/Jump-v0"), make_spec("vlgym/Ghost-v0", "no_such_module_here:Ghost")
     plugin = PluginRecord("toys", "vlgym-toys", "1.0", specs=(make_spec(), jump, ghost))
     known = {spec.id: make_entry(spec) for spec in (make_spec(), jump, ghost)}
@@ -91,6 +87,5 @@ def test_hashes_that_differ_from_the_registrys_are_broken_and_what_cannot_be_mad
     out = invoke("doctor", status=1).out
     assert "card, prompt and parser as recorded: 1 environment(s)" in out
     assert "not compared: vlgym/Ghost-v0 cannot be made here: PluginError" in out
-    assert [line.split(" is ")[0] for line in out.splitlines() if line.startswith("broken")] == [
-        "broken: vlgym/Walk-v0: prompt_hash"
-    ]
+    (broken,) = (line for line in out.splitlines() if line.startswith("broken"))
+    assert broken.startswith("broken: vlgym/Walk-v0: prompt_hash is ")

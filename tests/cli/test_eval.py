@@ -70,7 +70,8 @@ def test_records_and_header_of_a_run() -> None:
 
 
 def test_forms_of_auto_are_read_and_recorded_and_verified() -> None:
-    said = ["<think>" + "So <action>left</action>? " * 900 + "</think>**Action:** Right.", r"\boxed{\text{left}}", "?"]
+    thoughts = "So <action>left</action>? " * 900
+    said = [f"<think>{thoughts}</think>**Action:** Right.", r"\boxed{\text{left}}", "?"]
     Path("said.json").write_text(json.dumps(said))
     evaluate("scripted:said.json", "--env", WALK.id, "--episodes", "1", "--parser", "auto")
     turns = next(iter(read_trajectories(RUN)))[:3]
@@ -82,7 +83,7 @@ def test_forms_of_auto_are_read_and_recorded_and_verified() -> None:
     invoke("verify", RUN)
 
 
-@pytest.mark.parametrize("words", [("--modality", "text"), ("--env-kwargs", "modality=text", "--history-images", "2")])
+@pytest.mark.parametrize("words", [["--modality", "text"], ["--env-kwargs", "modality=text"]])
 def test_play_by_words_shows_no_picture_and_leaves_the_controls_out(words: Sequence[str]) -> None:
     said = evaluate("oracle", "--env", WALK.id, "--episodes", "1", *words, "--pictures", "grey,shuffled").err
     assert "left out: grey, shuffled: the prompts show no pictures\n" in said
@@ -90,7 +91,8 @@ def test_play_by_words_shows_no_picture_and_leaves_the_controls_out(words: Seque
     assert key == WALK.id
     assert (part["arguments"]["modality"], part["history"]["images"], part["changed"]) == ("text", 0, True)
     (episode,) = read_trajectories(RUN)
-    assert {each["type"] for turn in episode for message in turn.messages for each in message["content"]} == {"text"}
+    messages = [message for turn in episode for message in turn.messages]
+    assert {part["type"] for message in messages for part in message["content"]} == {"text"}
     assert "(image omitted)" not in str(episode[-1].messages)
     assert "In words: cell 0 white" in episode[0].messages[-1]["content"][0]["text"]
 
@@ -125,20 +127,23 @@ def test_a_planner_and_a_split_reach_the_environment() -> None:
     assert [len(episode) for episode in read_trajectories(RUN)] == [1, 1]
 
 
-def test_a_person_plays_on_the_terminal_and_the_end_of_the_input_keeps_what_was_finished() -> None:
+def test_a_person_plays_and_the_end_of_the_input_keeps_what_was_finished() -> None:
     words = ("--env", COIN.id, "--episodes", "2")
-    ended = evaluate("human", *words, status=2, typed="heads\n<action>heads</action>\nnonsense\nheads\n")
+    typed = "heads\n:oracle\n:prompt\n<action>heads</action>\nnonsense\nheads\n"
+    ended = evaluate("human", *words, status=2, typed=typed)
     assert "1 of 2 episodes are kept in run. Go on with --resume" in ended.err
+    assert "Unknown command ':oracle'" in ended.out  # a person's replies are the person's
     assert "Say heads." in ended.out
     assert "picture-000.png" in ended.out
     assert list(Path("play/eval").glob("*.png"))
     evaluate("human", *words, "--resume", typed="heads\n" * 3)
     first, second = read_trajectories(RUN)
-    assert [record.reply for record in first[1:]] == ["<action>heads</action>", "nonsense", "<action>heads</action>"]
+    heads = "<action>heads</action>"
+    assert [record.reply for record in first] == [heads, heads, "nonsense", heads]
     assert [(each[0].episode, each[-1].success) for each in (first, second)] == [(0, True), (1, True)]
 
 
-def test_a_model_that_refuses_pictures_is_asked_without_them_and_resume_begins_where_nothing_began() -> None:
+def test_a_model_that_refuses_pictures_is_asked_without_them() -> None:
     with FaultServer(lambda asked: Fault("400") if asked.pictures else None) as server:
         policy, words = f"openai:m@{server.url}", ["--env", COIN.id, "--episodes", "1"]
         told = evaluate(policy, *words, status=2).err
@@ -165,13 +170,13 @@ def test_a_model_holds_the_other_seat_by_its_address() -> None:
     assert {asked.body["temperature"] for asked in played} == {0}
 
 
-def test_a_worker_that_is_lost_before_the_first_episode_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_lost_before_the_first_episode_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     start, dead = processes.start_worker, iter([[sys.executable, "-S", "-c", "pass"]])
     monkeypatch.setattr(processes, "start_worker", lambda end, command: start(end, next(dead, command)))
     opened = Mock(side_effect=open_group)
     monkeypatch.setattr("vlgym.cli.eval_cmd.open_group", opened)
-    words = ("--env", "vlgym/NumberLine-v1", "--episodes", "1", "--envs", "processes:1", "--env-timeout", "77.5")
-    said = evaluate("random", *words).err
+    words = ("--env", "vlgym/NumberLine-v1", "--episodes", "1", "--envs", "processes:1")
+    said = evaluate("random", *words, "--env-timeout", "77.5").err
     assert opened.call_args.kwargs["limit"] == 77.5
     assert "was given up: it ended with status 0. A new one plays its 0 open episodes" in said
     assert len(list(read_trajectories(RUN))) == 1
@@ -205,7 +210,9 @@ def test_a_dry_run_counts_what_would_be_asked_and_asks_nothing() -> None:
 DRY = ["--episodes", "1", "--dry-run"]
 
 
-@pytest.mark.parametrize("parser", ["tag", "auto", "json"])
+@pytest.mark.parametrize(
+    "parser", ["tag", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("auto", "json"))]
+)
 def test_a_dry_run_finds_reply_forms_read_alike(parser: str) -> None:
     ids = "vlgym/NumberLine-v1,vlgym/EZPoints-v1,vlgym/TicTacToe-v0"
     told = evaluate("random", *DRY, "--env", ids, "--parser", parser).out
@@ -221,22 +228,23 @@ def end_at_once(env: Any, reply: Reply) -> tuple[Reply, str]:
 
 
 @pytest.mark.parametrize(
-    ("place", "planted", "line"),
+    ("place", "planted", "readings"),
     [
-        (reading_check, ("read_reply", read_no_tag), "parser no_action, evaluation 'X' by tag, env.step 'X' by tag"),
-        (episodes, ("end_reply", end_at_once), "parser 'X' by tag, evaluation unclosed_action, env.step 'X' by tag"),
-        (base, ("read_reply", read_no_tag), "parser 'X' by tag, evaluation no_action, env.step no_action"),
+        (reading_check, ("read_reply", read_no_tag), ("no_action", "X", "X")),
+        (episodes, ("end_reply", end_at_once), ("X", "unclosed_action", "X")),
+        (base, ("read_reply", read_no_tag), ("X", "no_action", "no_action")),
     ],
 )
 def test_a_dry_run_names_reply_forms_that_are_read_differently(
-    place: Any, planted: tuple[str, Any], line: str, monkeypatch: pytest.MonkeyPatch
+    place: Any, planted: Any, readings: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(place, *planted)
     env = vlgym.make("vlgym/TicTacToe-v0")
     env.reset(seed=vlgym.episode_seed("vlgym/TicTacToe-v0", "test", 0))
     said = evaluate("random", *DRY, "--env", "vlgym/TicTacToe-v0", "--parser", "tag", status=1)
-    expected = line.replace("X", str(env.oracle()))
-    assert f"vlgym/TicTacToe-v0, asked format: {expected}" in said.out
+    parser, run, step = (each.replace("X", f"'{env.oracle()}' by tag") for each in readings)
+    line = f"vlgym/TicTacToe-v0, asked format: parser {parser}, evaluation {run}, env.step {step}"
+    assert line in said.out
     assert "nothing:" not in said.out
     assert "read alike" not in said.out
     assert "reply forms are read differently" in said.err
@@ -248,9 +256,9 @@ def test_a_file_holds_options_and_the_command_line_goes_first() -> None:
         'no-probe = true\nout = "run"\n[env-kwargs]\nparser = "json"\n'
     )
     invoke("eval", "--config", "run.toml", "--episodes", "2")
-    assert {key: (part["episodes"], part["parser"]) for key, part in read_parts().items()} == dict.fromkeys(
-        (WALK.id, f"{WALK.id} grey", COIN.id, f"{COIN.id} grey"), (2, "json")
-    )
+    parts = read_parts()
+    assert sorted(parts) == [COIN.id, f"{COIN.id} grey", WALK.id, f"{WALK.id} grey"]
+    assert {(part["episodes"], part["parser"]) for part in parts.values()} == {(2, "json")}
 
 
 @pytest.mark.parametrize(
@@ -300,14 +308,11 @@ def test_a_strangers_policy_plays_as_ours_do(monkeypatch: pytest.MonkeyPatch) ->
         (("--env", ","), "--env names no environment"),
         (("--env", "vlgym/Wolk-v0"), "Nearest: vlgym/Walk-v0"),
         (("--suite", "all", "--env", "vlgym/Wolk-v0"), "--env='vlgym/Wolk-v0' is not one of"),
-        (("--env", WALK.id, "--env-kwargs", "max_turns"), "--env-kwargs 'max_turns' must look like name=value"),
         (("--env", WALK.id, "--env-kwargs", "max_tuns=3"), "has no argument 'max_tuns'"),
-        (("--env", WALK.id, "--policy-arg", "x"), "--policy-arg 'x' must look like name=value"),
         (("--env", WALK.id, "--max-cost", "1"), "--max-cost needs prices"),
-        (("--env", WALK.id, "--env-timeout", "0"), "--env-timeout 0.0 must be > 0"),
     ],
 )
-def test_a_wrong_option_is_one_line_and_nothing_is_written(words: tuple[str, ...], message: str, here: Path) -> None:
+def test_a_wrong_option_is_one_line(words: tuple[str, ...], message: str, here: Path) -> None:
     told = evaluate("random", *words, status=2)
     assert message in told.err
     assert "Traceback" not in told.err

@@ -40,7 +40,7 @@ def ends_with(error: BaseException | None, capsys: pytest.CaptureFixture[str]) -
         (SystemExit(None), 0, ""),
         (SystemExit("why"), 1, "why\n"),
         (BrokenPipeError(), 141, ""),
-        (OSError(errno.ENOSPC, "No space left on device", "x.json"), 2, "prog: No space left on device (x.json).\n"),
+        (OSError(errno.ENOSPC, "", "x.json"), 2, "prog: No space left on device (x.json).\n"),
         (RuntimeError("I/O error: No space left on device (os error 28)"), 2, "prog: No space left on device.\n"),
     ],
 )

@@ -26,9 +26,10 @@ BLIND = {
 OUTSIDE = make_spec("outside/Walk-v0", summary="A walk of others.")
 
 
-def test_list_shows_families_and_one_line_for_each_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_shows_families_and_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    away = {name: make_entry(make_spec(name, family="air"), "vlgym-air") for name in ("vlgym/Fly-v0", "vlgym/Sail-v0")}
+    names = ("vlgym/Fly-v0", "vlgym/Sail-v0")
+    away = {name: make_entry(make_spec(name, family="air"), "vlgym-air") for name in names}
     with installed(WALK, known=away), installed(OUTSIDE, distribution="their-walks"):
         lines = invoke("list").out.splitlines()
         ids = invoke("list", "air").out.splitlines()
@@ -42,24 +43,30 @@ def test_list_shows_families_and_one_line_for_each_that_is_not_installed(monkeyp
     assert max(map(len, [*lines, *ids])) <= 80
     for distribution in ("their-walks", "vlgym-other"):
         with installed(make_spec("outside/Walk-v0", family="woods"), distribution=distribution):
-            assert f"{distribution} (external): Walk to the target." in " ".join(invoke("list").out.split())
+            words = " ".join(invoke("list").out.split())
+            assert f"{distribution} (external): Walk to the target." in words
+
+
+def find_row(text: str, start: str) -> list[str]:
+    """Return the words of the first line that begins so."""
+    return next(line for line in text.splitlines() if line.startswith(start)).split()
 
 
 def test_list_and_show_put_the_blind_floor_between_floor_and_ceiling_and_rate_by_it() -> None:
     hard = make_spec("vlgym/Walk-v0", difficulty="hard")
     with installed(hard, known={hard.id: make_entry(hard)}):
         listed = invoke("list", hard.family).out
-        assert next(line for line in listed.splitlines() if line.startswith(hard.id)).split()[2] == "?"
+        assert find_row(listed, hard.id)[2] == "?"
         assert "? is not measured" in listed
-        assert re.search(r"^blind share +not measured$", invoke("show", hard.id).out, re.MULTILINE)
+        assert find_row(invoke("show", hard.id).out, "blind share")[2:] == ["not", "measured"]
     with installed(hard, known={hard.id: make_entry(hard, blind=BLIND)}):
-        row = next(line for line in invoke("list", hard.family).out.splitlines() if line.startswith(hard.id))
+        row = find_row(invoke("list", hard.family).out, hard.id)
         text = invoke("show", hard.id).out
         for label in ("easy", "hard"):
             assert (hard.id in invoke("list", label, hard.family).out) == (label == "easy")
-    assert row.split()[1:3] == ["easy", "0.80*"]  # 0.55 of 0.75
+    assert row[1:3] == ["easy", "0.80*"]  # 0.55 of 0.75
     assert "return 0.7 ± 0.02 (searcher), success 0.8 (always left), 100 episodes" in text
-    assert "0.73 of the way from floor to ceiling" in text  # 0.55 of 0.75
+    assert "0.73 of the way from floor to ceiling" in text
     assert text.startswith(f"{hard.id}  {hard.family}, easy, ")
 
 
@@ -81,26 +88,20 @@ def test_a_refused_claim_is_listed_as_not_installed(monkeypatch: pytest.MonkeyPa
     assert "claimed by vlgym-evil, refused" in invoke("show", "vlgym/Walk-v0", status=2).err
 
 
-def test_a_familys_list_says_where_pictures_are_drawn_and_what_is_original(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_familys_list_and_a_card_say_what_is_original(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "300")
     printed = invoke("list", "cards").out
     assert "pictures:  drawn by the package, the same everywhere\n" in printed
-    original = next(line for line in printed.splitlines() if line.startswith("original:"))
-    assert original.count("Zhai et al.") == 1  # of four cards
+    assert printed.count("Zhai et al.") == 1  # of four cards
     assert "needs:" not in printed
     printed = invoke("list", "webshop").out
     assert "pictures:  drawn by this machine's libraries\n" in printed
     assert "needs:  chromium; " in printed
-
-
-def test_a_card_says_what_is_original_and_its_own_limits_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "300")
-    summary = tomllib.loads((ROOT / "plugins/miniworld/pyproject.toml").read_text())["project"]["description"]
-    monkeypatch.setattr(list_cmd, "metadata", lambda distribution: {"Summary": summary})  # not of the last install
+    project = tomllib.loads((ROOT / "plugins/miniworld/pyproject.toml").read_text())["project"]
+    monkeypatch.setattr(list_cmd, "metadata", lambda _: {"Summary": project["description"]})
     printed = invoke("show", "vlgym/OneRoom-v1").out
-    row = next(line for line in printed.splitlines() if line.startswith("origin "))
-    assert row.split(maxsplit=1)[1] == "Engine and pictures are the package's."
-    assert "180" not in printed
+    assert " ".join(find_row(printed, "origin ")) == "origin Engine and pictures are the package's."
+    assert "180" not in printed  # another id's limit
 
 
 @pytest.mark.exhaustive  # imports every environment
@@ -134,35 +135,40 @@ def test_show_compares_with_the_registry() -> None:
     assert "target: where to go (an integer from -5 to 5)" in texts[0]
 
 
-def test_show_prints_the_class_docstring_and_does_without_where_the_module_exits(tmp_path, monkeypatch) -> None:
+def test_show_prints_the_docstring_or_does_without(tmp_path, monkeypatch) -> None:
     source = 'from toys import Walk\nclass Ghost(Walk):\n    """Boo.\n\n    Goal: [haunt]."""\n'
     (tmp_path / "ghost_town.py").write_text(source)
     (tmp_path / "ghost_ship.py").write_text("raise SystemExit\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    spec, sunk = make_spec("vlgym/Ghost-v0", "ghost_town:Ghost"), make_spec("vlgym/Sunk-v0", "ghost_ship:Ghost")
+    spec = make_spec("vlgym/Ghost-v0", "ghost_town:Ghost")
+    sunk = make_spec("vlgym/Sunk-v0", "ghost_ship:Ghost")
     with installed(spec, sunk):
-        assert invoke("show", spec.id, "--full").out.partition("\nBoo.\n\nGoal: [haunt].\n")[1]
+        assert "\nBoo.\n\nGoal: [haunt].\n" in invoke("show", spec.id, "--full").out
         assert "Walk to the target." in invoke("show", sunk.id, "--full").out
 
 
-def test_a_card_begins_with_goal_actions_and_reward_and_fits_a_screen(tmp_path, monkeypatch) -> None:
+LEVEL = {"oracle": 1.0, "length": 2.0, "se": 0.5, "random": 0.25, "blind": 0.5, "episodes": 30}
+
+
+def test_a_card_begins_with_the_rules_and_fits_a_screen(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    words = "very long words of a rule " * 40
-    sections = "".join(f"{name}: {words}\n" for name in ("Observation", "Reward", "Endings", "Actions", "Goal"))
-    (tmp_path / "tale.py").write_text(f'from toys import Walk\nclass Tale(Walk):\n    """T.\n\n{sections}"""\n')
+    names, words = ("Observation", "Reward", "Endings", "Actions", "Goal"), "very long words of a rule " * 40
+    docstring = "T.\n\n" + "".join(f"{name}: {words}\n" for name in names)
+    source = f'from toys import Walk\nclass Tale(Walk):\n    """{docstring}"""\n'
+    (tmp_path / "tale.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
-    long = {"system_requirements": ("libsomething-dev",) * 30, "references": ("A paper",) * 90, "skills": ("a",) * 90}
     spec = make_spec(
-        "vlgym/Tale-v0", "tale:Tale", summary="word " * 40, success_rule="rule " * 90, levels=("far " * 30,) * 6, **long
-    )
-    levels = [{"oracle": 1.0, "length": 2.0, "se": 0.5, "random": 0.25, "blind": 0.5, "episodes": 30}] * 6
-    with installed(spec, known={spec.id: make_entry(spec, blind=BLIND, levels=levels)}):
+        "vlgym/Tale-v0", "tale:Tale", summary="word " * 40, success_rule="rule " * 90,
+        levels=("far " * 30,) * 6, system_requirements=("libsomething-dev",) * 30,
+        references=("A paper",) * 90, skills=("a",) * 90,
+    )  # fmt: skip
+    with installed(spec, known={spec.id: make_entry(spec, blind=BLIND, levels=[LEVEL] * 6)}):
         lines = invoke("show", spec.id).out.splitlines()
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 80
     heads = [line.split()[0] for line in lines[1:] if line[:1].strip()]
     assert [head for head in heads if head != "word"][:3] == ["goal", "actions", "reward"]
-    assert {word for line in lines for word in line.split() if word.startswith("libs")} == {"libsomething-dev,"}
+    assert {word for line in lines for word in line.split() if "libs" in word} == {"libsomething-dev,"}
 
 
 def test_show_tells_how_to_install_a_known_environment() -> None:
@@ -175,9 +181,10 @@ def test_show_prints_the_first_prompt_of_a_seed() -> None:
     with installed(WALK):
         prompts = []
         for seed in ("0", "0", "1", "2", "3"):
-            shown = invoke("show", "vlgym/Walk-v0", "--prompt", "--seed", seed).out
+            shown = invoke("show", WALK.id, "--prompt", "--seed", seed).out
             prompts.append(shown.split("First prompt, ")[1].split(":\n", 1)[1])
-        styled = invoke("show", "vlgym/Walk-v0", "--prompt", "--arg", "parser=json", "--arg", "image_size=[44, 33]").out
+        words = ("--arg", "parser=json", "--arg", "image_size=[44, 33]")
+        styled = invoke("show", WALK.id, "--prompt", *words).out
     assert prompts[0].startswith("[user]\n<image 22x22>\nWalk. Go to cell ")
     assert prompts[0] == prompts[1]
     assert len(set(prompts)) > 1
@@ -192,9 +199,8 @@ def test_show_draws_the_first_picture_of_each_level_in_a_row(tmp_path: Path) -> 
             invoke("show", env_id, "--picture", tmp_path / "all.png", "--seed", "3")
             shown = np.asarray(Image.open(tmp_path / "all.png"))
             env = make(env_id)
-            first = [
-                env.reset(seed=3, options={"level": level} if most > 1 else None)[0]["image"] for level in range(most)
-            ]
+            options = [{"level": level} for level in range(most)] if most > 1 else [None]
+            first = [env.reset(seed=3, options=each)[0]["image"] for each in options]
             assert (shown == np.hstack(first)).all()
             assert len({each.tobytes() for each in first}) == most
 
@@ -216,24 +222,24 @@ def test_a_mistake_is_one_plain_line_and_status_2(call: list[str], message: str)
     assert captured.out == ""
 
 
-def test_no_card_steers_the_terminal_or_adds_a_line_that_looks_like_an_environment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def is_plain(text: str) -> bool:
+    return all(letter.isprintable() or letter == "\n" for letter in text)
+
+
+def test_no_card_steers_the_terminal_or_adds_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    spec = make_spec("vlgym/Walk-v0", summary="[bold red]x[/bold red] :smile:", family="toys\nvlgym/False-v0")
+    spec = make_spec(summary="[bold red]x[/bold red] :smile:", family="toys\nvlgym/False-v0")
     with installed(spec, distribution="vlgym-toys\x1b]52;c;aGk=\x07\nvlgym/Wrong-v0"):
-        listed = invoke("list", "easy").out
-        listed += invoke("list").out
+        listed = invoke("list", "easy").out + invoke("list").out
         shown = invoke("show", spec.id, "--full").out
-    words = [line.split()[0] for line in listed.splitlines() if line.split() and line[0] != " "]
-    assert {spec.id} <= {word for word in words if word.startswith("vlgym/")} <= get_registry().known.keys() | {spec.id}
+    heads = [line.split()[0] for line in listed.splitlines() if line.startswith("vlgym/")]
+    assert {spec.id} <= {*heads} <= get_registry().known.keys() | {spec.id}
     assert "[bold red]x[/bold red] :smile:" in shown
     assert "x[/bold red] :smile:" in " ".join(listed.split())
-    for text in (listed, shown):
-        assert [letter for letter in text if not (letter.isprintable() or letter == "\n")] == []
+    assert is_plain(listed + shown)
 
 
-def test_show_prints_a_docstring_and_a_prompt_that_mean_harm_safely(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+def test_no_docstring_and_no_prompt_steers_the_terminal(monkeypatch, tmp_path) -> None:
     (tmp_path / "harm_town.py").write_text(
         'from toys import Walk\n\nclass Harm(Walk):\n    "\\x1b]52;c;aGk=\\x07[bold]hi[/bold]\\u202e"\n'
         '    def task(self):\n        return "\\x1b[2J[red]Go[/red]\\x9b31m"\n'
@@ -244,7 +250,7 @@ def test_show_prints_a_docstring_and_a_prompt_that_mean_harm_safely(monkeypatch:
         text = invoke("show", spec.id, "--prompt", "--full").out
     assert r"\x1b]52;c;aGk=\x07[bold]hi[/bold]\u202e" in text
     assert "[2J[red]Go[/red]31m" in text  # a prompt's text is made plain for models, too
-    assert [letter for letter in text if not (letter.isprintable() or letter == "\n")] == []
+    assert is_plain(text)
 
 
 SKILLED = (
@@ -262,7 +268,7 @@ SKILLED = (
         (["wandering", "air"], []), (["medium", "air"], []),
     ],
 )  # fmt: skip
-def test_list_is_filtered_by_skill_and_difficulty_and_ordered_by_family(options: list[str], ids: list[str]) -> None:
+def test_list_is_filtered_by_words_and_ordered_by_family(options: list[str], ids: list[str]) -> None:
     with installed(*SKILLED):
         text = invoke("list", *options).out
     assert [line.split()[0] for line in text.splitlines() if line.startswith("vlgym/")] == ids
@@ -271,7 +277,7 @@ def test_list_is_filtered_by_skill_and_difficulty_and_ordered_by_family(options:
 
 def test_a_card_prints_one_line_for_each_level_with_its_figures() -> None:
     spec = make_spec(levels=("near", "far"))
-    levels = [{"oracle": 1.0, "length": n, "se": 0.5, "random": 0.25, "blind": 0.5, "episodes": 30} for n in (2.0, 4.0)]
+    levels = [{**LEVEL, "length": length} for length in (2.0, 4.0)]
     with installed(spec, known={spec.id: make_entry(spec, levels=levels)}):
         told = invoke("show", spec.id).out
     lines = [line.split(maxsplit=2)[1:] for line in told.splitlines() if line.startswith("level ")]

@@ -16,7 +16,7 @@ from vlgym.cli.new_plugin import new_plugin
 from vlgym.errors import UserError
 from vlgym.files import write_whole
 from vlgym.play.trajectory import read_trajectories
-from vlgym.testing import ALL_CHECKS, CHECKS
+from vlgym.testing import ALL_CHECKS
 
 pytestmark = pytest.mark.xdist_group("new plugin")  # one worker, so that the environment is made once
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -34,7 +34,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    sources = [*sorted(written.iterdir()), FIXTURES / "vlgym_example", FIXTURES / "vlgym_tutorial"]
+    """A fresh environment's, in which the page for agents brings the other new plugin."""
+    sources = [written / "vlgym-stone-pile", FIXTURES / "vlgym_example", FIXTURES / "vlgym_tutorial"]
     return make_fresh(tmp_path_factory.mktemp("fresh"), sources)
 
 
@@ -55,31 +56,24 @@ def test_a_package_has_all_that_a_repository_needs(written: Path) -> None:
     assert not [path for path in written.iterdir() if path.name.startswith(".")]  # nothing else is left
 
 
-@pytest.mark.parametrize(
-    ("name", "tests"),
-    [
-        ("stone-pile", 17 + len(ALL_CHECKS)),
-        pytest.param("tea-room", 6 + len(CHECKS), marks=pytest.mark.exhaustive),  # the page below runs those, too
-    ],
-)
-def test_their_own_tests_pass_and_hold_the_certificate(name: str, tests: int, python: Path, written: Path) -> None:
-    said = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=written / f"vlgym-{name}")
-    assert f"{tests} passed" in said
+@pytest.mark.parametrize("tests", ["tests/test_environment.py", pytest.param("tests", marks=pytest.mark.exhaustive)])
+def test_a_games_own_tests_pass(tests: str, python: Path, written: Path) -> None:
+    words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", tests)
+    said = run(python, *words, cwd=written / "vlgym-stone-pile")
+    assert " passed" in said
     assert "warning" not in said  # no property is warned of
+    assert tests != "tests" or f"{17 + len(ALL_CHECKS)} passed" in said
 
 
-def test_the_page_for_coding_agents_works_when_followed_literally(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """A block without a language is run; a Python block is written to the file that the line above it names."""
-    fresh = make_fresh(tmp_path_factory.mktemp("agent"), [])
+def test_the_page_for_coding_agents_works_when_followed_literally(python: Path, tmp_path: Path) -> None:
+    """A block without a language is run; a Python block is the file that the line above names."""
     text = (Path(__file__).parents[2] / "AGENTS.md").read_text(encoding="utf-8")
     script = ["set -e"]
     for path, language, block in re.findall(r"(?:`([\w./]+)`:)?\n\n```(\w*)\n(.*?)\n```", text, re.DOTALL):
         script += [f"cat >{path} <<'END'\n{block}\nEND" if language else block]
     assert len(script) == 6
-    env = {**os.environ, "PATH": f"{fresh.parent}:{os.environ['PATH']}", "VLGYM_PLUGINS": "vlgym-tea-room"}
-    env |= {"PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_INDEX": "1"}  # 0 is pip's way to say: no isolation
+    env = {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}", "PIP_NO_INDEX": "1"}
+    env |= {"VLGYM_PLUGINS": "vlgym-tea-room", "PIP_NO_BUILD_ISOLATION": "0"}  # 0: no isolation
     call = ["bash", "-c", "\n".join(script)]
     done = subprocess.run(call, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -104,7 +98,7 @@ print(json.dumps([[step[1] for step in steps], steps[-1][2], arrow.unwrapped.par
 """
 
 
-def test_installed_plugins_are_external_certified_rated_evaluated_and_played(python: Path, tmp_path: Path) -> None:
+def test_installed_plugins_are_certified_rated_and_played(python: Path, tmp_path: Path) -> None:
     said = run(python, "-c", USE, cwd=tmp_path)
     assert "vlgym-example (external)" in said
     assert "2 of 2 environments passed." in said
@@ -115,16 +109,16 @@ def test_installed_plugins_are_external_certified_rated_evaluated_and_played(pyt
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("name", "said"),
     [
-        (["Tea Room"], "is not a name for a plugin"), (["class"], "is taken"),
-        (["os"], "'os' is a module of Python's standard library"), (["con"], "the name of a device on Windows"),
-        (["lpt1"], "the name of a device on Windows"), (["numpy"], "is installed here"),
-        (["cards"], "vlgym-cards is a distribution that exists already"),
+        ("Tea Room", "is not a name for a plugin"), ("class", "is taken"),
+        ("os", "'os' is a module of Python's standard library"), ("numpy", "is installed here"),
+        ("con", "the name of a device on Windows"), ("lpt1", "the name of a device on Windows"),
+        ("cards", "vlgym-cards is a distribution that exists already"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_written_is_one_line_and_leaves_nothing(words: list[str], said: str, tmp_path: Path) -> None:
-    captured = invoke("new-plugin", *words, "--out", tmp_path, status=2)
+def test_what_cannot_be_written_is_one_line(name: str, said: str, tmp_path: Path) -> None:
+    captured = invoke("new-plugin", name, "--out", tmp_path, status=2)
     assert said in captured.err
     assert len(captured.err.strip().splitlines()) == 1
     assert os.listdir(tmp_path) == []
@@ -139,7 +133,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert [path.name for path in kept.parent.iterdir()] == ["mine.txt"]
 
 
-def test_a_full_disk_leaves_no_half_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(path: Path, text: str) -> None:
         if path.name == "plugin.py":
             raise OSError(28, "No space left on device")

@@ -71,7 +71,8 @@ def test_a_turn_shows_its_message_and_asked_for_the_models_whole_prompt() -> Non
     place = 1 if AWAY == "right" else -1
     assert second.startswith(
         f"[user]\n<image 22x22: {folder}/picture-000.png>\nWalk. Go to cell {target_of(3)}. "
-        "Think briefly, then end your reply with <action>ACTION</action>, where ACTION is one of the legal actions.\n\n"
+        "Think briefly, then end your reply with <action>ACTION</action>, where ACTION is one of the "
+        "legal actions.\n\n"
         "You are in cell 0. Legal actions: left, right.\n"
         f"[assistant]\n<action>{AWAY}</action>\n"
         f"[user]\n<image 22x22: {folder}/picture-001.png>\nYou are in cell {place}. Legal actions: left, right.\n"
@@ -84,15 +85,9 @@ def test_every_image_is_written_to_the_file_that_it_names(here: Path) -> None:
     assert files == [f"pictures/game-001/picture-00{n}.png" for n in range(3)]
     assert set(named) == set(files)
     env = make_walk()
-    image = env.reset(seed=3)[0]["image"]
-    assert np.array_equal(decode_png((here / files[0]).read_bytes()), image)
-    assert np.array_equal(decode_png((here / files[1]).read_bytes()), env.step(f"<action>{AWAY}</action>")[0]["image"])
-
-
-def test_a_second_game_overwrites_nothing(here: Path) -> None:
-    for _ in range(2):
-        play("")
-    assert sorted(path.name for path in (here / "play/vlgym/Walk-v0").iterdir()) == ["game-001", "game-002"]
+    images = [env.reset(seed=3)[0]["image"], env.step(f"<action>{AWAY}</action>")[0]["image"]]
+    for file, image in zip(files, images, strict=False):
+        assert np.array_equal(decode_png((here / file).read_bytes()), image)
 
 
 def test_the_end_of_the_input_and_quit_end_cleanly() -> None:
@@ -100,7 +95,7 @@ def test_the_end_of_the_input_and_quit_end_cleanly() -> None:
         assert "Episode not finished after 0 turn(s): success no, return 0." in play(text)
 
 
-def test_ctrl_c_ends_with_status_130_and_closes_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_closes_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     class Interrupting(io.StringIO):
         def readline(self, *args: object) -> str:
             raise KeyboardInterrupt
@@ -127,17 +122,12 @@ def test_without_an_oracle_the_command_says_so() -> None:
 
 
 @pytest.mark.parametrize(("policy", "success"), [("oracle", "yes"), ("random", "")])
-def test_a_policy_plays_without_input(policy: str, success: str) -> None:
+def test_a_policy_plays_without_input_and_overwrites_nothing(policy: str, success: str, here: Path) -> None:
     outs = [re.sub(r"game-\d+", "", play("", "--policy", policy)) for _ in range(2)]
     assert outs[0] == outs[1]
     assert f"success {success}" in outs[0]
     assert f"{policy} writes: " in outs[0]
-
-
-def test_a_folder_that_is_a_file_is_a_plain_error(here: Path) -> None:
-    (here / "thesis.txt").write_text("precious")
-    assert "cannot be made" in play("", "--out", "thesis.txt", status=2)
-    assert (here / "thesis.txt").read_text() == "precious"
+    assert sorted(path.name for path in here.glob("play/vlgym/Walk-v0/*")) == ["game-001", "game-002"]
 
 
 class Harm(Walk):
@@ -153,7 +143,7 @@ class Harm(Walk):
         return replace(super().act(action), feedback=f"\x9b31m{action}\r")
 
 
-def test_an_environment_does_not_steer_the_players_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_does_not_steer_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toys.Harm", Harm, raising=False)
     with installed(make_spec("vlgym/Harm-v0", "toys:Harm")):
         out = play("#3\n:prompt\n:x\x1b[2J\n:oracle\n", "vlgym/Harm-v0", "--seed", SEED)

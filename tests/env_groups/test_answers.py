@@ -66,16 +66,23 @@ LIES = [
 ]  # fmt: skip
 
 
+class Liar(PretendLink):
+    """A worker that changes its answers to one kind of request."""
+
+    def __init__(self, do: str, change: Any) -> None:
+        super().__init__(0)
+        self.do, self.change = do, change
+
+    def receive(self, limit: float) -> Any:
+        do, answer = self.requests[0]["do"], super().receive(limit)
+        if do == self.do:
+            self.change(answer)
+        return answer
+
+
 @pytest.mark.parametrize(("do", "change"), LIES)
 def test_a_worker_that_lies_is_given_up_with_one_line(do: str, change: Any) -> None:
-    class Liar(PretendLink):
-        def receive(self, limit: float) -> Any:
-            asked, answer = self.requests[0]["do"], super().receive(limit)
-            if asked == do:
-                change(answer)
-            return answer
-
-    group = WorkerGroup(Liar, 1)
+    group = WorkerGroup(lambda index: Liar(do, change), 1)
     env = group.make("vlgym/Coin-v0")
     with pytest.raises(FailedError, match="wrote something that is no answer") as caught:
         env.reset(seed=1), env.step("<action>heads</action>"), env.solve(), env.think("heads"), env.describe()

@@ -34,7 +34,7 @@ from vlgym.evaluation import run_evaluation
 from vlgym.evaluation.plan import add_controls, plan_ids
 from vlgym.play.controls import SHUFFLED
 from vlgym.play.env_failures import EnvFailures
-from vlgym.play.policies import OraclePolicy, RandomPolicy
+from vlgym.play.policies import RandomPolicy
 from vlgym.play.rollout import Runner
 from vlgym.play.trajectory import describe_env
 
@@ -46,7 +46,7 @@ PLAIN = (type(None), bool, int, float, str)
 
 
 def types_of(value: Any) -> Any:
-    """The value with the types of all its parts, arrays as bytes: what is equal here is equal bit for bit."""
+    """The value with the types of all its parts, arrays as bytes: equal is equal bit for bit."""
     if isinstance(value, dict):
         return "dict", [(types_of(key), types_of(item)) for key, item in value.items()]
     if isinstance(value, (list, tuple)):
@@ -58,7 +58,7 @@ def types_of(value: Any) -> Any:
 
 
 def play(group: Any, env_ids: Sequence[str], turns: int = 4) -> list[Any]:
-    """Return each environment's answers to a reset and to replies that are drawn from its action space."""
+    """Return each environment's answers to a reset and to replies drawn from its action space."""
     envs = [group.make(env_id) for env_id in env_ids]
     seen: list[Any] = []
     for number, env in enumerate(envs):
@@ -95,7 +95,7 @@ def ray_actors() -> Iterator[WorkerGroup]:
 
 
 @pytest.mark.parametrize("env_ids", [IDS, pytest.param(MORE_IDS, marks=pytest.mark.exhaustive)])
-def test_episodes_in_processes_are_the_same_bit_for_bit(env_ids: Sequence[str], processes: WorkerGroup) -> None:
+def test_episodes_in_processes_are_the_same_bit_for_bit(env_ids: Any, processes: WorkerGroup) -> None:
     assert play(processes, env_ids) == play(LOCAL, env_ids)
     assert len(processes._workers) == 2
 
@@ -104,15 +104,6 @@ def test_episodes_in_processes_are_the_same_bit_for_bit(env_ids: Sequence[str], 
 def test_episodes_on_ray_are_the_same_bit_for_bit(ray_actors: WorkerGroup) -> None:
     assert play(ray_actors, MORE_IDS) == play(LOCAL, MORE_IDS)
     assert len(ray_actors._workers) == 2
-
-
-def records(group: Any, policy: Any, count: int = 3, steps: int = 7, **options: Any) -> list[Any]:
-    """Return a runner's records; prompts and pictures by their bytes."""
-    runner = Runner([group.make(IDS[0], max_turns=3) for _ in range(count)], **options)
-    rows = [runner.step(policy) for _ in range(steps) if not runner.done]
-    state = runner.get_state()
-    runner.close()
-    return [*(row_of(record) for row in rows for record in row), types_of(state)]
 
 
 def row_of(record: Any) -> Any:
@@ -126,11 +117,6 @@ def row_of(record: Any) -> Any:
         record.env_id, record.episode, record.seed, record.turn, record.reply, record.actions, record.parse,
         types_of(record.reward), record.terminated, record.truncated, record.success, record.span, shown,
     )  # fmt: skip
-
-
-def test_a_runner_records_the_same(processes: WorkerGroup) -> None:
-    options = {"episodes": 7, "builder": PromptBuilder(2, 2)}
-    assert records(processes, OraclePolicy(), **options) == records(LOCAL, OraclePolicy(), **options)
 
 
 def test_an_environment_elsewhere_says_of_itself_what_one_here_says(processes: WorkerGroup) -> None:
@@ -186,11 +172,10 @@ def test_environment_code_is_not_imported_by_who_steps_it_and_no_worker_outlives
 
 
 class PretendLink:
-    """A worker in this process, which is lost when it is told to: before or after it did what it was asked."""
+    """A worker in this process, lost when it is told to: before or after it answered."""
 
-    def __init__(self, index: int, fate: Callable[[dict[str, Any]], str] = lambda request: "") -> None:
-        self.name, self.fate = f"pretended worker {index}", fate
-        self.host = Host(lambda env_id, **kwargs: TOYS[env_id](vlgym_spec=make_spec(env_id), **kwargs))
+    def __init__(self, index: int, fate: Callable[[dict[str, Any]], str] = lambda _: "") -> None:
+        self.name, self.fate, self.host = f"pretended worker {index}", fate, Host(make_toy)
         self.requests: deque[Any] = deque()
         self.lost = False
 
@@ -221,16 +206,19 @@ class PretendLink:
 TOYS: dict[str, Any] = {"vlgym/Walk-v0": Walk, "vlgym/Coin-v0": Coin}
 
 
-def play_toys(make: Callable[[int], Any], failures: EnvFailures | None = None) -> list[Any]:
-    runner = Runner([make(i) for i in range(5)], builder=PromptBuilder(1, 2), remake=make, failures=failures)
+def make_toy(env_id: str) -> Any:
+    return TOYS[env_id](vlgym_spec=make_spec(env_id))
+
+
+def play_toys(make_env: Callable[[str], Any], failures: EnvFailures | None = None) -> list[Any]:
+    def make(index: int) -> Any:
+        return make_env(list(TOYS)[index % 2])
+
+    envs = [make(index) for index in range(5)]
+    runner = Runner(envs, builder=PromptBuilder(1, 2), remake=make, failures=failures)
     rows = [runner.step(RandomPolicy()) for _ in range(25)]
     runner.close()
     return [row_of(record) for row in rows for record in row]
-
-
-def make_here(index: int) -> Any:
-    env_id = list(TOYS)[index % 2]
-    return TOYS[env_id](vlgym_spec=make_spec(env_id))
 
 
 def test_workers_that_are_lost_at_random_moments_change_nothing() -> None:
@@ -241,9 +229,9 @@ def test_workers_that_are_lost_at_random_moments_change_nothing() -> None:
 
     group = WorkerGroup(lambda index: PretendLink(index, draw), 2, tell=said.append)
     noted: list[Any] = []
-    found = play_toys(lambda index: group.make(list(TOYS)[index % 2]), EnvFailures(noted.append))
+    found = play_toys(group.make, EnvFailures(noted.append))
     assert noted == []
-    assert found == play_toys(make_here)
+    assert found == play_toys(make_toy)
     keys = [(row[0], row[1], row[3]) for row in found]
     assert len(set(keys)) == len(keys) == 125  # every turn once
     assert group.lost == len(said) >= 10
@@ -257,18 +245,20 @@ def test_a_worker_with_another_version_is_refused() -> None:
             answer["value"]["vlgym"] = "0.0.1"
             return answer
 
-    group = WorkerGroup(lambda index: Older(index), 1)
-    with pytest.raises(UserError, match=r"has vlgym 0\.0\.1, and this process .*; install the same version there"):
+    group = WorkerGroup(Older, 1)
+    with pytest.raises(UserError, match=r"has vlgym 0\.0\.1, and this process .*; install the same"):
         group.make("vlgym/Walk-v0").reset(seed=1)
 
 
 def test_a_request_that_no_worker_survives_ends_the_run_with_one_line() -> None:
-    poison = lambda request: "before" if request["do"] == "step" and request["n"] > 0 else ""  # noqa: E731
+    def poison(request: dict[str, Any]) -> str:
+        return "before" if request["do"] == "step" and request["n"] > 0 else ""
+
     group = WorkerGroup(lambda index: PretendLink(index, poison), 2)
     envs = [group.make("vlgym/Walk-v0") for _ in range(4)]
-    runner = Runner(envs, remake=lambda _: group.make("vlgym/Walk-v0"))
-    with pytest.raises(FailedError, match=r"4 workers in a row were lost over one request to vlgym/Walk-v0 \(step\)"):
-        runner.step(RandomPolicy())
+    line = r"4 workers in a row were lost over one request to vlgym/Walk-v0 \(step\)"
+    with pytest.raises(FailedError, match=line):
+        Runner(envs, remake=lambda _: group.make("vlgym/Walk-v0")).step(RandomPolicy())
     assert group.lost == 4
 
 
@@ -306,77 +296,61 @@ def test_what_an_environment_raises_is_told_as_it_is_here() -> None:
     def noted_of(make: Callable[[int], Any]) -> list[Any]:
         noted: list[Any] = []
         runner = Runner([make(0)], remake=make, failures=EnvFailures(noted.append))
-        runner.step(RandomPolicy())
-        runner.step(RandomPolicy())
+        for _ in range(2):
+            runner.step(RandomPolicy())
         with pytest.raises(FailedError, match="failed 3 times in a row"):
             runner.step(RandomPolicy())
         return noted
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(TOYS, "vlgym/Walk-v0", Broken)
-        group = WorkerGroup(lambda index: PretendLink(index), 1)
+        group = WorkerGroup(PretendLink, 1)
         there = noted_of(lambda _: group.make("vlgym/Walk-v0"))
-        assert there == noted_of(lambda _: Broken(vlgym_spec=make_spec()))
+        assert there == noted_of(lambda _: make_toy("vlgym/Walk-v0"))
     assert len(there) == 3
     assert "KeyError: 'lamp" in there[0]["error"]
 
 
-KILLS = 2
-
-
 def test_killed_and_stopped_processes_are_replaced_and_change_nothing() -> None:
     said: list[str] = []
-    group = open_group("processes:2", limit=60, tell=said.append)
-    runner = Runner([group.make(IDS[0]) for _ in range(4)])
-    rows, hung, rng = [], threading.Event(), random.Random(0)
-    for step in range(KILLS + 2):
-        if step < KILLS:
-            os.kill(rng.choice(group._workers).link.pid, signal.SIGKILL)
-        if step == KILLS:
-            group.limit = 1.0
-            os.kill(group._workers[0].link.pid, signal.SIGSTOP)
-            worker = threading.Thread(target=lambda: (rows.append(runner.step(RandomPolicy())), hung.set()))
-            worker.daemon = True
-            worker.start()
-            if not hung.wait(60):
-                os.kill(group._workers[0].link.pid, signal.SIGKILL)
-                pytest.fail("the time limit was not kept")
-            group.limit = 60
-            continue
-        rows.append(runner.step(RandomPolicy()))
-    local = Runner([LOCAL.make(IDS[0]) for _ in range(4)])
-    due = [row_of(record) for _ in range(KILLS + 2) for record in local.step(RandomPolicy())]
-    assert [row_of(record) for row in rows for record in row] == due
-    runner.close()
+    group = open_group("processes:2", tell=said.append)
+    there, here = (Runner([each.make(IDS[0]) for _ in range(4)]) for each in (group, LOCAL))
+    for worker, fate, limit in ((0, signal.SIGKILL, 60), (1, signal.SIGSTOP, 1)):
+        group.limit = limit
+        place = group._workers[worker].link.pid
+        os.kill(place, fate)
+        late = threading.Timer(60, os.kill, (place, signal.SIGKILL))  # the limit was not kept
+        late.start()
+        assert [*map(row_of, there.step(RandomPolicy()))] == [*map(row_of, here.step(RandomPolicy()))]
+        late.cancel()
+    there.close()
     group.close()
     assert len(said) == group.lost
-    assert all("it was ended by signal 9" in line for line in said[:KILLS])
-    assert any("it did not answer within 1 s" in line for line in said)
-    assert sum("did not answer" not in line for line in said) == KILLS
+    killed, *stopped = said
+    assert "it was ended by signal 9" in killed
+    assert all("it did not answer within 1 s" in line for line in stopped)
+    assert stopped
 
 
-NONSENSE = (
-    "import socket, sys; s = socket.socket(fileno=int(sys.argv[1])); s.recv(9); s.sendall({answer!r}); s.recv(9**9)"
-)
+ANSWER = "import socket, sys, time; s = socket.socket(fileno=int(sys.argv[1])); s.recv(9)\n"
+
+
+def worker_that(code: str) -> list[str]:
+    """The command of a worker process that runs this after the first bytes of a request."""
+    return [sys.executable, "-S", "-c", ANSWER + code]
 
 
 @pytest.mark.parametrize("answer", [b"\xff" * 100, wire.pack({"n": 1, "env": 9, "value": None})])
 def test_a_worker_that_writes_nonsense_is_given_up(answer: bytes) -> None:
-    command = [sys.executable, "-S", "-c", NONSENSE.format(answer=answer)]
+    command = worker_that(f"s.sendall({answer!r}); s.recv(9**9)")
     group = WorkerGroup(lambda index: ProcessLink(index, command), 1, limit=30)
     with pytest.raises(FailedError, match="4 workers in a row were lost"):
         group.make(IDS[0]).reset(seed=0)
     group.close()
 
 
-DRIPS = (
-    "import socket, sys, time; s = socket.socket(fileno=int(sys.argv[1])); s.recv(9)\n"
-    "while True: s.sendall(bytes(1)); time.sleep(0.1)"
-)
-
-
 def test_an_answer_that_comes_a_byte_at_a_time_has_one_deadline() -> None:
-    link = ProcessLink(0, [sys.executable, "-S", "-c", DRIPS])
+    link = ProcessLink(0, worker_that("while True: s.sendall(bytes(1)); time.sleep(0.1)"))
     link.send(b"something")
     assert link._socket.recv(1) == bytes(1)  # it has begun
     began = time.monotonic()

@@ -53,7 +53,7 @@ def wait_until(true: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def test_episodes_on_two_servers_are_the_same_bit_for_bit_and_their_workers_end_with_the_group() -> None:
+def test_episodes_on_two_servers_are_the_same_and_the_workers_end_with_the_group() -> None:
     with serving(1) as one, serving(2) as two:
         group = open_group(f"tcp://127.0.0.1:{one.port},127.0.0.1:{two.port}")
         assert group.workers == 3
@@ -71,7 +71,8 @@ def test_a_worker_that_is_killed_is_replaced_by_another_servers_where_its_own_is
     said: list[str] = []
     with serving(1) as two:
         with serving(1) as one:
-            group = open_group(f"tcp://127.0.0.1:{one.port},127.0.0.1:{two.port}", tell=said.append)
+            places = f"127.0.0.1:{one.port},127.0.0.1:{two.port}"
+            group = open_group(f"tcp://{places}", tell=said.append)
             env, here = group.make(IDS[0]), LOCAL.make(IDS[0])
             for each in (env, here):
                 each.reset(seed=3)
@@ -83,7 +84,7 @@ def test_a_worker_that_is_killed_is_replaced_by_another_servers_where_its_own_is
         group.close()
 
 
-def test_a_learner_that_leaves_in_the_middle_of_a_step_leaves_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_learner_that_leaves_in_a_step_leaves_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tcp, "LEAVES_S", 0)
     with serving(4, SLEEPS) as server:
         for _ in range(10):
@@ -145,17 +146,17 @@ class Impostor:
         lambda hello, said: said[-tcp.DIGEST_BYTES :],  # the client's own
         lambda hello, said: tcp.prove(tcp.CLIENT + hello + said + b"+\1\0", KEY),
         lambda hello, said: tcp.prove(tcp.SERVER + hello + said + b"+\1\0", "another token"),
-        lambda hello, said: tcp.prove(tcp.SERVER + hello + bytes(len(said)) + b"+\1\0", KEY),  # of another connection
+        lambda hello, said: tcp.prove(tcp.SERVER + hello + bytes(len(said)) + b"+\1\0", KEY),  # of another
     ],
 )
-def test_a_server_that_does_not_prove_the_token_gets_no_environment(proof: Callable[[bytes, bytes], bytes]) -> None:
+def test_a_server_that_does_not_prove_the_token_gets_no_environment(proof: Any) -> None:
     server = Impostor(proof)
     with pytest.raises(UserError, match=rf"tcp://{server.place} does not prove the token in VLGYM_TOKEN"):
         open_group(f"tcp://{server.place}")
     server.thread.join(30)
 
 
-def test_strangers_that_send_a_byte_at_a_time_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strangers_that_drip_bytes_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tcp, "HANDSHAKE_S", 3.0)
     ended = threading.Event()
 
@@ -189,7 +190,8 @@ def test_a_crowd_loses_its_own_oldest_connection_not_that_of_a_client_elsewhere(
     with serving(1, SLEEPS) as server, ExitStack() as stack:
 
         def connect(host: str) -> socket.socket:
-            return stack.enter_context(socket.create_connection(("127.0.0.1", server.port), source_address=(host, 0)))
+            place = ("127.0.0.1", server.port)
+            return stack.enter_context(socket.create_connection(place, source_address=(host, 0)))
 
         good = connect("127.0.0.2")
         crowd = [connect("127.0.0.1") for _ in range(2 * tcp.MOST_WAITING)]
@@ -205,26 +207,29 @@ def test_what_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: 
         port = other.getsockname()[1]
         assert main(["serve", "--workers", "1", "--port", str(port)]) == 2
         assert f"--port {port}: Address already in use" in capsys.readouterr().err
-        answer = threading.Thread(target=lambda: other.accept()[0].sendall(b"HTTP/1.1 400 Bad Request\r\n" + bytes(40)))
+        page = b"HTTP/1.1 400 Bad Request\r\n" + bytes(40)
+        answer = threading.Thread(target=lambda: other.accept()[0].sendall(page))
         answer.start()
         with pytest.raises(UserError, match="it speaks another protocol or version"):
             open_group(f"tcp://127.0.0.1:{port}")
         answer.join()
-    with pytest.raises(UserError, match=rf"tcp://127.0.0.1:{port}: Connection refused. Start `vlgym serve"):
-        open_group(f"tcp://127.0.0.1:{port}")
+    place = f"tcp://127.0.0.1:{port}"
+    with pytest.raises(UserError, match=f"{place}: Connection refused. Start `vlgym serve"):
+        open_group(place)
     monkeypatch.delenv(tcp.TOKEN)
     with pytest.raises(UserError, match="in the environment variable VLGYM_TOKEN"):
-        open_group(f"tcp://127.0.0.1:{port}")
+        open_group(place)
 
 
 def test_gymnasium_makes_an_environment_there_whose_plugin_is_not_installed_here(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    here = gymnasium.make(IDS[1], image_size=(60, 80), render_mode="rgb_array")
-    monkeypatch.setattr("vlgym.play.remote.get_registry", lambda: pytest.fail("the card was asked for here"))
+    options: dict[str, Any] = {"image_size": (60, 80), "render_mode": "rgb_array"}
+    here = gymnasium.make(IDS[1], **options)
+    monkeypatch.setattr("vlgym.play.remote.get_registry", lambda: pytest.fail("asked for here"))
     with serving(1) as server:
         url = f"tcp://127.0.0.1:{server.port}"
-        there = gymnasium.make("vlgym:remote", url=url, env_id=IDS[1], image_size=(60, 80), render_mode="rgb_array")
+        there = gymnasium.make("vlgym:remote", url=url, env_id=IDS[1], **options)
         assert there.observation_space == here.observation_space
         assert repr(there.reset(seed=5)) == repr(here.reset(seed=5))
         reply = here.unwrapped.solve()

@@ -22,8 +22,8 @@ EPISODES = 6
 
 
 def command(server: FaultServer, out: Path, *more: str) -> list[str]:
-    words = ["eval", "--policy", "openai:m", "--base-url", server.url, "--env", IDS, "--episodes", str(EPISODES)]
-    return [*words, "--seed", "3", "--policy-arg", "concurrency=6", "--no-probe", "--out", str(out), *more]
+    words = ["eval", "--policy", f"openai:m@{server.url}", "--env", IDS, "--out", str(out), "--no-probe"]
+    return [*words, "--episodes", str(EPISODES), "--seed", "3", "--policy-arg", "concurrency=6", *more]
 
 
 def lines_of(out: Path) -> int:
@@ -32,7 +32,7 @@ def lines_of(out: Path) -> int:
 
 
 def kill_after(words: list[str], out: Path, lines: int) -> None:
-    """Run the command in a separate process and kill it as soon as `lines` further lines are there."""
+    """Run the command in another process and kill it once `lines` further lines are there."""
     due, limit = lines_of(out) + lines, time.monotonic() + 120
     process = subprocess.Popen([sys.executable, "-m", "vlgym", *words], stderr=subprocess.PIPE, text=True)
     while lines_of(out) < due:
@@ -52,17 +52,18 @@ def test_a_run_that_was_killed_reports_what_a_run_left_alone_reports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "")
-    with FaultServer(latency=0.02, spread=0.02) as server:
+    killed = tmp_path / "killed"
+    with FaultServer() as server:
         invoke(*command(server, tmp_path / "alone"))
-        killed = tmp_path / "killed"
+        server.latency = server.spread = 0.02
         kill_after(command(server, killed), killed, 8)
+        server.latency = server.spread = 0
         assert lines_of(killed) < lines_of(tmp_path / "alone")
         invoke(*command(server, killed, "--resume"))
     assert compute_report(killed) == compute_report(tmp_path / "alone")
     assert places(killed) == places(tmp_path / "alone")
     assert set(places(killed).values()) == {1}
-    held = json.loads((killed / "run.json").read_text())
-    assert len(held["sessions"]) == 2
+    assert len(json.loads((killed / "run.json").read_text())["sessions"]) == 2
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
@@ -84,10 +85,12 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
 def test_money_is_counted_and_stops_the_run(tmp_path: Path) -> None:
     with FaultServer() as server:
         words = command(server, tmp_path / "run", "--price-in", "1000", "--price-out", "1000")
-        assert "--max-cost is $5" in invoke(*words, "--max-cost", "5", status=1).err
-        spent = server.counts["answered"]
+        stopped = invoke(*words, "--max-cost", "5", "--num-envs", "1", status=1).err
+        assert "--max-cost is $5" in stopped
+        asked = server.counts["answered"]
+        invoke(*words, "--max-cost", "1", "--resume", status=1)  # earlier sessions count
+        assert server.counts["answered"] == asked + 1  # the policy's first question
         invoke(*words, "--max-cost", "1000", "--resume")
     report = compute_report(tmp_path / "run")
     assert report["overall"]["episodes"] == 2 * EPISODES
     assert report["spent"]["cost"] > 5
-    assert spent < server.counts["answered"]

@@ -1,8 +1,8 @@
 """Summaries against numbers worked out by hand, and whole evaluations of a toy."""
 
 import math
+from typing import Any
 
-import numpy as np
 import pytest
 from toys import installed, make_entry, make_spec
 
@@ -10,12 +10,13 @@ from vlgym.errors import UserError
 from vlgym.evaluation import changes_bounds, evaluate, normalized_score, sight_score, summarize
 from vlgym.intervals import wilson_interval
 from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
+from vlgym.play.trajectory import NO_PICTURE
 from vlgym.types import StepRecord
 
 
-def record(reward: float, *, success: bool = False, invalid: bool = False, score: float | None = None) -> StepRecord:
-    place, image = ("a/B-v0", 0, 0, 0), np.zeros((1, 1, 3), np.uint8)
-    return StepRecord(*place, [], image, "", "", (), "ok", reward, False, False, invalid, success, score)
+def record(reward: float, **more: Any) -> StepRecord:
+    fields = {"invalid": False, "success": False, "terminated": False, "truncated": False, **more}
+    return StepRecord("a/B-v0", 0, 0, 0, [], NO_PICTURE, "", "", (), "ok", reward, **fields)
 
 
 def test_a_summary_is_the_one_worked_out_by_hand() -> None:
@@ -54,7 +55,7 @@ def test_the_normalized_score_lies_between_floor_and_ceiling_of_the_registry() -
     assert normalized_score("no/Such-v0", 1.0) is None
 
 
-def test_the_sight_score_lies_between_blind_floor_and_ceiling_and_is_none_where_that_was_not_measured() -> None:
+def test_the_sight_score_lies_between_a_measured_blind_floor_and_the_ceiling() -> None:
     spec = make_spec()
     blind = {**make_entry(spec)["floor"], "return": 0.5, "policy": "searcher", "success_policy": "searcher"}
     with installed(known={spec.id: make_entry(spec, blind=blind)}):
@@ -70,7 +71,7 @@ def test_the_sight_score_lies_between_blind_floor_and_ceiling_and_is_none_where_
             assert (sight_score(spec.id, 1.0) is not None) is known
 
 
-def test_what_an_invalid_turn_does_counts_in_the_floors_so_another_choice_than_the_ids_has_none() -> None:
+def test_another_rule_for_invalid_turns_than_the_ids_has_no_floor() -> None:
     spec = make_spec(kwargs={"invalid_action": "terminate"})
     with installed(spec, known={spec.id: make_entry(spec)}):
         for given in ({}, {"parser": "json"}, {"invalid_action": "terminate", "invalid_penalty": 0}):
@@ -81,7 +82,7 @@ def test_what_an_invalid_turn_does_counts_in_the_floors_so_another_choice_than_t
     assert changes_bounds("no/Such-v0", {"invalid_action": "noop"})
 
 
-def test_the_oracle_wins_every_episode_and_unreadable_replies_earn_nothing_and_run_to_the_limit() -> None:
+def test_the_oracle_wins_every_episode_and_unreadable_replies_run_to_the_limit() -> None:
     with installed(make_spec()):
         report = evaluate("vlgym/Walk-v0", OraclePolicy(), episodes=30, num_envs=4)
         silent = evaluate("vlgym/Walk-v0", ScriptedPolicy(["eh"]), episodes=5)

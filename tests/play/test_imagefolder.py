@@ -27,7 +27,7 @@ class Telling(OraclePolicy):
         ]
 
 
-def test_load_dataset_imagefolder_reads_images_and_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_dataset_reads_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     from datasets import load_dataset
 
@@ -37,14 +37,15 @@ def test_load_dataset_imagefolder_reads_images_and_columns(tmp_path: Path, monke
     for episode in run_episodes(Runner([env], episodes=6, repeats=2, part="p"), Telling()):
         writer.write(episode)
         records += episode
-    data = load_dataset("imagefolder", data_dir=str(tmp_path / "run"), split="train", cache_dir=str(tmp_path / "cache"))
+    folder, cache = str(tmp_path / "run"), str(tmp_path / "cache")
+    data = load_dataset("imagefolder", data_dir=folder, split="train", cache_dir=cache)
     assert data["reply"] == [record.reply for record in records]
     assert data["reward"] == [record.reward for record in records]
     assert len(list((tmp_path / "run" / "images").iterdir())) < len(records)  # equal ones are stored once
     assert data["part"] == ["p"] * len(records)
     assert data["repeat"] == [record.repeat for record in records]
     assert data["span"] == [list(record.span) for record in records if record.span]
-    assert data["usage"] == [None if record.usage is None else asdict(record.usage) for record in records]
+    assert data["usage"] == [record.usage and asdict(record.usage) for record in records]
     assert None in data["usage"]
     assert {"cut", "refused", "prompt"} <= set(data.column_names)
     for row, record in zip(data, records, strict=True):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from toy_games import NIM
-from toys import installed, make_spec
+from toys import installed, make_spec, read_files
 
 from vlgym.cli.app import main
 from vlgym.errors import UserError
@@ -53,7 +53,7 @@ def test_no_way_of_writing_follows_a_link(name: str, tmp_path: Path, victim: Pat
     assert not (tmp_path / "nothing").exists()
 
 
-def test_a_guessed_temporary_name_is_an_error(tmp_path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_guessed_name_is_an_error(tmp_path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("secrets.token_hex", lambda _: "00")
     (tmp_path / ".a.00.part").symlink_to(victim)
     with pytest.raises(FileExistsError):
@@ -61,7 +61,7 @@ def test_a_guessed_temporary_name_is_an_error(tmp_path: Path, victim: Path, monk
     assert victim.read_text() == KEY
 
 
-def test_lines_are_added_to_no_file_of_two_names_and_to_no_pipe(tmp_path: Path, victim: Path) -> None:
+def test_no_lines_are_added_to_a_file_of_two_names_or_a_pipe(tmp_path: Path, victim: Path) -> None:
     os.link(victim, tmp_path / "hard")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UserError, match="has another name"):
@@ -72,7 +72,7 @@ def test_lines_are_added_to_no_file_of_two_names_and_to_no_pipe(tmp_path: Path, 
     assert victim.read_text() == KEY
 
 
-def test_a_folder_is_written_beside_links_of_its_temporary_names(tmp_path: Path, victim: Path) -> None:
+def test_a_folder_is_written_beside_links_of_its_temporary_names(tmp_path: Path) -> None:
     held = tmp_path / "held"
     held.mkdir()
     (held / "a").write_text(KEY)
@@ -94,7 +94,7 @@ TOURNAMENT = ("tournament", "--env", NIM.id, "random", "oracle", "--games", "2")
 def test_no_file_of_a_strangers_folder_leads_out_of_it(
     command: list[str], tmp_path: Path, victim: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each file and folder of a finished run, and each name that a file had while it was written, is a link in turn."""
+    """Each file and folder of a run, and each name of a file while it is written, is a link."""
     out, whole, outside = tmp_path / "run", tmp_path / "whole", tmp_path / "outside"
     again = [*command, "--out", str(out), "--resume"]
     assert main(again[:-1]) == main(again) == 0
@@ -103,13 +103,13 @@ def test_no_file_of_a_strangers_folder_leads_out_of_it(
     capsys.readouterr()
     for each in [*names, *(each.with_name(f"{each.name}.part") for each in names)]:
         held = whole / each if (whole / each).exists() else victim
-        before = {path: path.read_bytes() for path in [held, *held.rglob("*")] if path.is_file()}
+        before = read_files(held)
         discard(out / each)
         (out / each).symlink_to(outside)
         held.rename(outside)
         status, told = main(again), capsys.readouterr().err
         outside.rename(held)
         assert status == 0 or (status == 2 and told.splitlines()[-1].startswith("vlgym: ")), told
-        assert {path: path.read_bytes() for path in [held, *held.rglob("*")] if path.is_file()} == before, each
+        assert read_files(held) == before, each
         discard(out)
         shutil.copytree(whole, out)

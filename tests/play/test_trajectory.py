@@ -2,15 +2,13 @@
 
 import importlib.metadata
 import json
-from dataclasses import fields
-from itertools import chain
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from broken_toys import Chinese
-from toys import Coin, make_spec, make_walk
+from toys import Coin, make_spec, make_walk, read_files
 
 from vlgym.env.prompts import PromptBuilder
 from vlgym.env.spaces import MAX_TEXT
@@ -40,19 +38,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+def plain(episode: list[StepRecord]) -> Any:
+    """Return all that is written of an episode, pictures as lists."""
+    parts = [part for record in episode for message in record.messages for part in message["content"]]
+    images = [record.image for record in episode] + [part["image"] for part in parts if "image" in part]
+    texts = [replace(record, image=None, messages=[], extra=None, final_messages=None) for record in episode]
+    words = [part["text"] for part in parts if "text" in part]
+    return texts, words, [image.tolist() for image in images], [len(record.messages) for record in episode]
+
+
 def test_episodes_come_back_as_they_were_with_lossless_images_and_prompts(folder: Path) -> None:
-    played, read = play(), list(read_trajectories(folder))
-    assert [len(episode) for episode in read] == [len(episode) for episode in played]
-    for a, b in zip(chain(*played), chain(*read), strict=True):
-        assert np.array_equal(a.image, b.image)
-        for item in fields(StepRecord):
-            if item.name not in ("image", "messages", "extra", "final_messages"):
-                assert getattr(a, item.name) == getattr(b, item.name), item.name
-        assert [m["role"] for m in a.messages] == [m["role"] for m in b.messages]
-        for x, y in zip(a.messages, b.messages, strict=True):
-            for p, q in zip(x["content"], y["content"], strict=True):
-                assert p["type"] == q["type"]
-                assert np.array_equal(p["image"], q["image"]) if p["type"] == "image" else p == q
+    assert list(map(plain, read_trajectories(folder))) == list(map(plain, play()))
 
 
 def test_the_run_says_what_its_numbers_depend_on() -> None:
@@ -91,7 +87,8 @@ def test_a_parser_that_says_when_a_reply_is_over_is_another_run() -> None:
 
     plain, ending = (describe_run([make_walk(parser=parser)]) for parser in (Plain(), Ending()))
     described = [run["environments"]["vlgym/Walk-v0"] for run in (plain, ending)]
-    assert [entry["reply_ends"] for entry in described] == ["with the turn", "with the first action"]
+    ends = [entry["reply_ends"] for entry in described]
+    assert ends == ["with the turn", "with the first action"]
     assert [entry["parser_settings"]["longest"] for entry in described] == [80, 80]
 
 
@@ -115,17 +112,13 @@ def test_the_same_run_is_continued(folder: Path) -> None:
     assert len(list(read_trajectories(folder))) == before + 1
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
 def test_another_run_is_refused_and_nothing_is_overwritten(folder: Path) -> None:
-    before = files_of(folder)
+    before = read_files(folder)
     with pytest.raises(TrajectoryError, match="holds the trajectories of another run; choose another folder"):
         TrajectoryWriter(folder, describe_run([make_walk(parser="json")]))
-    with pytest.raises(TrajectoryError, match=r"Different: environments\.vlgym/Walk-v0\.arguments\.invalid_penalty\.$"):
+    with pytest.raises(TrajectoryError, match=r"Different: environments\..*\.invalid_penalty\.$"):
         TrajectoryWriter(folder, describe_run([make_walk(invalid_penalty=0.5)], note="test"))
-    assert files_of(folder) == before
+    assert read_files(folder) == before
     with pytest.raises(TrajectoryError, match=r"is not empty and holds no run\.json"):
         TrajectoryWriter(folder / "images", RUN)
     with pytest.raises(TrajectoryError, match=r"holds no metadata\.jsonl"):
@@ -163,7 +156,7 @@ def test_a_line_that_is_no_record_is_named(line: bytes, folder: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["../secret.png", "images/../../secret.png", "/etc/hostname", "images/link.png"])
+@pytest.mark.parametrize("name", ["images/../../secret.png", "/etc/hostname", "images/link.png"])
 def test_no_file_outside_the_folder_is_read(name: str, folder: Path) -> None:
     image = next((folder / "images").iterdir())
     (folder.parent / "secret.png").write_bytes(image.read_bytes())

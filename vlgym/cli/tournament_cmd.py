@@ -11,7 +11,7 @@ from typer import Argument, Option
 from ..endpoint.client import plain_address
 from ..env.seeding import SPLITS
 from ..errors import UserError, check_choice, check_writable, plain_line
-from ..evaluation.policy_names import list_policies, make_policy
+from ..evaluation.policy_names import PLAIN_POLICIES, list_policies, make_policy
 from ..games.ratings import rate
 from ..games.several import open_table
 from ..games.standings import write_markdown, write_tables
@@ -19,7 +19,6 @@ from ..games.tournament import Tournament
 from ..terminal import open_progress
 from .console import EnvKwargs, Split, check_policy, closing_policies, open_console, read_arguments, share_out
 
-PLAIN = ("idle", "random", "oracle", "human")  # policies that take no options
 NAMED = re.compile(r"([A-Za-z]\w*)=(.+)", re.DOTALL)
 
 
@@ -58,7 +57,7 @@ def tournament(
             own = open_table(env, **arguments).game.named_players
             for label, spec in zip(labels, specs, strict=True):
                 theirs = spec in own and spec not in list_policies()
-                own_options = {} if spec in PLAIN else options[label]
+                own_options = {} if spec in PLAIN_POLICIES else options[label]
                 players[label] = spec if theirs else make_policy(spec, own_options)
             for player in players.values():
                 check_policy(player)

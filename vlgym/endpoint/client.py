@@ -69,14 +69,9 @@ def read_key(variable: str, url: str | None) -> str:
 
 
 def open_client(
-    url: str | None,
-    key: str,
-    concurrency: int,
-    timeout: float,
-    max_retries: int,
-    most: int,
+    url: str | None, key: str, concurrency: int, timeout: float, max_retries: int, most: int,
     secrets: Iterable[str] = (),
-) -> tuple[Any, Any, str, Hide]:
+) -> tuple[Any, Any, str, Hide]:  # fmt: skip
     """Return the client, its connections, its address for records and a secret-hiding function.
 
     `reached` of the connections is true after an answer; `proxy` is the environment's, if used.
@@ -95,7 +90,6 @@ def open_client(
     class Client(openai.DefaultAsyncHttpxClient):
         """Turns failures that the package would not retry into errors that it retries."""
 
-        reached = False
         reached, proxy = False, ""
 
         async def send(self, request: Any, **how: Any) -> Any:

@@ -12,15 +12,9 @@ from ..env.rendering import data_url
 from ..types import Image, Message
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=256)  # a picture of the history is encoded once
 def _write_picture(shape: tuple[int, ...], data: bytes) -> str:
-    """Return `data:image/png;base64,...`; a picture of the history is encoded once."""
     return data_url(np.frombuffer(data, np.uint8).reshape(shape))
-
-
-def write_picture(image: Image) -> str:
-    """Return `data:image/png;base64,...` of `[H, W, 3] uint8`."""
-    return _write_picture(image.shape, image.tobytes())
 
 
 def encode_turn(image: Image, text: str) -> dict[str, Any]:
@@ -40,9 +34,11 @@ def encode_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
 def _write_content(parts: Sequence[dict[str, Any]]) -> str | list[dict[str, Any]]:
     if all(part["type"] == "text" for part in parts):
         return "\n".join(part["text"] for part in parts)
-    return [
-        {"type": "text", "text": part["text"]}
-        if part["type"] == "text"
-        else {"type": "image_url", "image_url": {"url": write_picture(part["image"])}}
-        for part in parts
-    ]
+    content: list[dict[str, Any]] = []
+    for part in parts:
+        if part["type"] == "text":
+            content.append({"type": "text", "text": part["text"]})
+        else:
+            url = _write_picture(part["image"].shape, part["image"].tobytes())
+            content.append({"type": "image_url", "image_url": {"url": url}})
+    return content

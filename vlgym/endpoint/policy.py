@@ -66,24 +66,14 @@ class OpenAIPolicy:
     sees = True
 
     def __init__(
-        self,
-        model: str,
-        *,
-        base_url: str | None = None,
-        api_key_env: str = KEY,
-        concurrency: int = 16,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        top_p: float | None = None,
-        reasoning_effort: str | None = None,
+        self, model: str, *, base_url: str | None = None, api_key_env: str = KEY,
+        concurrency: int = 16, temperature: float | None = None, max_tokens: int | None = None,
+        top_p: float | None = None, reasoning_effort: str | None = None,
         chat_template_kwargs: Mapping[str, Any] | None = None,
-        extra: Mapping[str, Any] | None = None,
-        timeout: float = 120,
-        max_retries: int = 6,
-        requests_per_minute: float | None = None,
-        seed: int | None = None,
+        extra: Mapping[str, Any] | None = None, timeout: float = 120, max_retries: int = 6,
+        requests_per_minute: float | None = None, seed: int | None = None,
         max_answer_bytes: int = 16_000_000,
-    ) -> None:
+    ) -> None:  # fmt: skip
         model, base_url = split_address(model, base_url)
         if not model:
             raise UserError("openai: needs the name of a model behind the colon: openai:MODEL.")

@@ -83,11 +83,11 @@ def open_group(
 
     # A way to start a worker, and the number of workers, which each kind counts otherwise.
     if kind == "ray":
-        from .on_ray import connect, count_workers, start_actor
+        from .on_ray import RayLink, connect
 
-        connect(address)
-        start: Callable[[int], Link] = partial(start_actor, tell=tell)
-        workers = workers or count_workers()
+        ray = connect(address)
+        start: Callable[[int], Link] = partial(RayLink, ray=ray, tell=tell)
+        workers = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))  # one actor each
     elif kind == "tcp":
         from .tcp import find_workers, read_token
 

@@ -10,7 +10,6 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from ..errors import FailedError, UserError, plain_line
@@ -18,8 +17,6 @@ from ..registry.installing import import_extra
 from .host import Host
 from .wire import NonsenseError, unpack
 from .workers import LostError
-
-_load = partial(import_extra, "ray", extra="ray", user="An environment on Ray")
 
 SILENT_S = 10.0  # for the start of an actor before a line says that it waits
 
@@ -101,13 +98,8 @@ class RayLink:
             self._ray.kill(self.actor, no_restart=True)
 
 
-def start_actor(index: int, tell: Callable[[str], object] = lambda line: None) -> RayLink:
-    """Start worker `index`; `tell` as of `RayLink`."""
-    return RayLink(index, _load(), tell)
-
-
-def connect(address: str) -> None:
-    """Start Ray on this machine, or connect to a cluster, unless that was done.
+def connect(address: str) -> Any:
+    """Return Ray, started on this machine or connected to a cluster, unless that was done.
 
     Args:
         address: `auto`, `ray://host:port`, or empty for Ray's own rule: the cluster that
@@ -116,9 +108,9 @@ def connect(address: str) -> None:
     Raises:
         UserError: Ray is not installed, or there is no cluster.
     """
-    ray = _load()
+    ray = import_extra("ray", extra="ray", user="An environment on Ray")
     if ray.is_initialized():
-        return
+        return ray
 
     # Ray's own messages would mix with the command's.
     options = {"log_to_driver": False, "logging_level": logging.ERROR}
@@ -131,8 +123,4 @@ def connect(address: str) -> None:
             f"{where} cannot be reached: {why}. Start one with `ray start --head`, or take --envs ray or "
             "--envs processes."
         ) from None
-
-
-def count_workers() -> int:
-    """Return the number of the cluster's processors, one actor each."""
-    return max(1, int(_load().cluster_resources().get("CPU", 1)))
+    return ray

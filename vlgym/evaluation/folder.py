@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..env.arguments import to_plain
 from ..env.prompts import PromptBuilder
 from ..env.seeding import episode_seed
 from ..env_groups import LOCAL, EnvGroup
@@ -20,21 +19,19 @@ from ..files import LOCK, append_whole, list_folder, lock_folder, open_end, seal
 from ..play.env_failures import Failure
 from ..play.policies import Policy
 from ..play.trajectory import (
-    FORMAT,
     HEADER,
     MALFORMED,
     METADATA,
     SEED_RULE,
     TrajectoryWriter,
+    assemble_run,
     describe_env,
     describe_policy,
     encode_header,
     find_differences,
     read_header,
     read_numbered,
-    without_none,
 )
-from ..registry.versions import list_versions
 from ..types import StepRecord
 from .plan import Part
 from .summary import find_wrong_reward
@@ -49,9 +46,7 @@ def describe_evaluation(
 ) -> dict[str, Any]:
     """Return what an evaluation's numbers depend on, as plain data; makes each part's environment.
 
-    Args:
-        builders: prompt layout of each part, by its key; by default the environment's own.
-        **more: whatever else belongs to the run; `None` is left out.
+    `more` is whatever else belongs to the run; `None` is left out.
 
     Raises:
         UserError: an environment cannot be made, parts share a name or differ in the split.
@@ -72,12 +67,10 @@ def describe_evaluation(
         setting = {name: value for name, value in vars(part).items() if name != "arguments"}
         extra = {"changed": part.changed, "given": part.arguments or None}
         described[part.key] = {**setting, **extra, "fresh_seeds": part.fresh_seeds or None, **entry}
-    owners = {entry["distribution"] for entry in described.values()} - {None}
-    run = {
-        "format": FORMAT, "kind": KIND, "policy": describe_policy(policy), "split": splits[0],
-        "parts": described, "seeds": SEED_RULE, "versions": list_versions(owners), **more,
-    }  # fmt: skip
-    return without_none(to_plain(run))
+    return assemble_run(
+        described, kind=KIND, policy=describe_policy(policy), split=splits[0], parts=described,
+        seeds=SEED_RULE, **more,
+    )  # fmt: skip
 
 
 class EvaluationFolder:
@@ -171,9 +164,8 @@ def _read_finished(folder: Path) -> tuple[set[tuple[str, int]], int]:
     """Return the whole episodes of a folder, and the byte after the last of them."""
     if not (folder / METADATA).exists():
         return set(), 0
-    ends = {}
-    for end, episode in read_episodes(folder, read_header(folder)):
-        ends[episode[0].part, episode[0].episode] = end
+    episodes = read_episodes(folder, read_header(folder))
+    ends = {(episode[0].part, episode[0].episode): end for end, episode in episodes}
     return set(ends), max(ends.values(), default=0)
 
 

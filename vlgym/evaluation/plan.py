@@ -60,7 +60,7 @@ class Part:
 
     @property
     def key(self) -> str:
-        """See `name_part`."""
+        """The part's name in records and reports: the id, and settings that are no defaults."""
         return name_part(self.env_id, self.planner, self.pictures)
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..endpoint.client import plain_address
 from ..env.arguments import fits
-from ..errors import PluginError, UserError, check_choice, nearest, plain_line
+from ..errors import UserError, check_choice, nearest, plain_line
 from ..play.policies import IdlePolicy, OraclePolicy, Policy, RandomPolicy, ReplayPolicy, ScriptedPolicy
 from ..play.trajectory import read_trajectories
 from ..registry import get_registry
@@ -76,15 +76,7 @@ def _join_parts(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def list_policies() -> dict[str, Factory]:
     """Return every policy's factory by its name: those of the core, then those of the plugins."""
-    factories: dict[str, Factory] = {name: factory for name, (factory, _) in _list_own().items()}
-    owners = dict.fromkeys(factories, "vlgym itself")
-    for record in get_registry().plugins:
-        for name, factory in record.policies.items():
-            if name in factories:
-                both = f"{owners[name]} and by {record.distribution}"
-                raise PluginError(f"The policy {name!r} is claimed by {both}; uninstall one.")
-            factories[name], owners[name] = factory, record.distribution
-    return factories
+    return get_registry().collect("policies", {name: own[0] for name, own in _list_own().items()})
 
 
 def _make_scripted(file: str) -> Policy:

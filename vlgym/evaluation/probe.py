@@ -26,12 +26,7 @@ AGAIN = "The same command continues with this look; --no-probe leaves it out."
 
 
 def plan_probe(episodes: int | None = None, **options: Any) -> list[Part]:
-    """Return the parts of `can-it-see`: every probe with its own, grey and shuffled pictures.
-
-    Args:
-        episodes: questions of each; by default as many as `sight` needs.
-        **options: as in `plan_suite`.
-    """
+    """Return the parts of `can-it-see`: every probe with its own, grey and shuffled pictures."""
     questions = {kind: episodes or QUESTIONS[kind] for kind in PICTURES}
     parts, _ = plan_suite(SUITE, **options)
     return [replace(part, pictures=kind, episodes=count) for part in parts for kind, count in questions.items()]

@@ -11,8 +11,7 @@ from ..types import Image, Message
 
 SHOWN, GREY, SHUFFLED = "shown", "grey", "shuffled"
 CONTROLS = (GREY, SHUFFLED)
-PICTURES = (SHOWN, *CONTROLS)
-"""A prompt's pictures: its own, plain grey ones of their size, or those of another episode."""
+PICTURES = (SHOWN, *CONTROLS)  # its own, plain grey ones of their size, or another episode's
 
 
 def list_pictures(messages: Iterable[Message]) -> list[Image]:

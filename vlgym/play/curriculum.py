@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..env.reset_options import LEVEL
-from ..errors import PluginError, UserError, check_choice
+from ..errors import UserError, check_choice
 from ..registry import get_registry
 
 
@@ -165,18 +165,6 @@ CURRICULA: dict[str, Factory] = {
 }  # fmt: skip
 
 
-def list_curricula() -> dict[str, Factory]:
-    """Return every sampler by its name: those of the core, then those of the plugins."""
-    factories = dict(CURRICULA)
-    for record in get_registry().plugins:
-        for name, factory in record.curricula.items():
-            if name in factories:
-                owner = record.distribution
-                raise PluginError(f"The curriculum {name!r} of {owner} has the name of another one.")
-            factories[name] = factory
-    return factories
-
-
 class Course:
     """A sampler at work on some environments.
 
@@ -209,7 +197,7 @@ class Course:
         self.places = [Place(env_id, level) for env_id in levels for level in levels[env_id]]
 
         # The sampler's own check of its argument comes last.
-        factories = list_curricula()
+        factories = get_registry().collect("curricula", CURRICULA)
         check_choice("--curriculum", kind, factories)
         self.sampler = factories[kind](self.places, argument)
 

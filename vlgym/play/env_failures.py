@@ -15,11 +15,9 @@ from typing import Any
 from ..errors import EndpointError, FailedError, UserError, plain_line
 
 FAILURES_IN_A_ROW = 3
-ENV_ERROR = "env_error"
-"""`StepRecord.parse` of a turn in which the environment raised."""
-
+ENV_ERROR = "env_error"  # `StepRecord.parse` of a turn in which the environment raised
+# JSON-able: `env_id` (or an evaluation's part), `episode`, `seed`, `turn`, `reply`, `error`.
 Failure = dict[str, Any]
-"""JSON-able: `env_id` (or an evaluation's part), `episode`, `seed`, `turn`, `reply`, `error`."""
 
 
 class EnvFailures:
@@ -42,7 +40,6 @@ class EnvFailures:
 
         Args:
             place: where failures are in a row: an environment of several, or an episode.
-            reply: its action, `None` where it was no step.
             part: of the evaluation, noted instead of the id.
 
         Raises:

@@ -16,7 +16,7 @@ import json
 import numbers
 import time
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ _FIELDS = (
 SYNC_EVERY = 1.0  # seconds
 NO_PICTURE = np.zeros((0, 0, 3), np.uint8)
 MALFORMED = (ValueError, KeyError, TypeError, RecursionError)  # errors of `read_record`
+FindImage = Callable[[str], Image]  # by the name of its file
 _SINCE_FORMAT_3 = ("part", "repeat", "cut", "refused", "after")
 _IF_ANY = ("level", "form", "point", "status", "reasoning")  # absent where they are the default
 
@@ -73,10 +74,15 @@ def describe_run(
         entry = {key: value for key, value in describe_env(env, builder).items() if key != "code"}
         if described.setdefault(name, entry) != entry:
             raise TrajectoryError(f"Two environments {name} have different arguments; write each to its own folder.")
-    owners = {entry["distribution"] for entry in described.values()} - {None}
-    player = {} if policy is None else {"policy": describe_policy(policy)}
-    run = {"format": FORMAT, "environments": described, "versions": list_versions(owners)}
-    return without_none(to_plain({**run, **player, **more}))
+    player = None if policy is None else describe_policy(policy)
+    return assemble_run(described, environments=described, policy=player, **more)
+
+
+def assemble_run(entries: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return a run's record: its fields, with the versions behind some entries of `describe_env`."""
+    owners = {entry["distribution"] for entry in entries.values()} - {None}
+    run = {"format": FORMAT, **fields, "versions": list_versions(owners)}
+    return without_none(to_plain(run))
 
 
 def describe_policy(policy: Any) -> dict[str, Any]:
@@ -199,16 +205,22 @@ def read_numbered(folder: Path, *, images: bool, unfinished: bool) -> Iterator[t
     path = folder / METADATA
     if not path.exists():
         raise TrajectoryError(f"{folder} holds no {METADATA}; is it a trajectory folder?")
-    required, known = is_sealed(read_header(folder)), _Images(folder, images)
-    episode: list[StepRecord] = []
-    end = 0
+    required, end, episode = is_sealed(read_header(folder)), 0, list[StepRecord]()
+
+    @functools.cache
+    def find(name: str) -> Image:
+        place = _image_path(folder, name)
+        if not images and not place.is_file():
+            raise FileNotFoundError(errno.ENOENT, "No such image", str(place))
+        return _read_image(place) if images else NO_PICTURE
+
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not unfinished and is_cut(line):
                 return
             try:
                 row = unseal(json.loads(line.decode("utf-8")), required=required)
-                record = read_record(row, known, images)
+                record = read_record(row, find, images)
             except (*MALFORMED, OSError, SyntaxError, DecompressionBombError) as error:
                 raise TrajectoryError(f"{path}, line {number}: {type(error).__name__}: {error}") from None
             end += len(line)
@@ -219,24 +231,9 @@ def read_numbered(folder: Path, *, images: bool, unfinished: bool) -> Iterator[t
                 yield end, episode
                 episode = []
                 if images:
-                    known.clear()
+                    find.cache_clear()
     if episode and unfinished:
         yield end, episode
-
-
-class _Images(dict[str, Any]):
-    """Image files by name, each read once, or only looked for."""
-
-    def __init__(self, folder: Path, read: bool) -> None:
-        super().__init__()
-        self.folder, self.read = folder, read
-
-    def __missing__(self, name: str) -> Any:
-        path = _image_path(self.folder, name)
-        if not self.read and not path.is_file():
-            raise FileNotFoundError(errno.ENOENT, "No such image", str(path))
-        self[name] = _read_image(path) if self.read else NO_PICTURE
-        return self[name]
 
 
 def read_picture(folder: Path, name: str) -> tuple[bytes, Image]:
@@ -259,18 +256,18 @@ def _read_image(path: Path) -> Any:
     return image
 
 
-def read_record(row: Mapping[str, Any], known: Mapping[str, Any], images: bool = False) -> StepRecord:
+def read_record(row: Mapping[str, Any], find: FindImage, images: bool = False) -> StepRecord:
     """Return the record that a line holds, with values of `StepRecord`'s types and finite numbers.
 
     Args:
-        known: name of an image -> the image.
-        images: whether the prompt holds them too, instead of their names.
+        find: returns an image by its name.
+        images: the prompt holds the images, not their names.
 
     Raises:
         MALFORMED: a value is missing or of another type.
     """
-    image = known[row["file_name"]]
-    messages = [_with_images(message, known, images) for message in json.loads(row["prompt"])]
+    image = find(row["file_name"])
+    messages = [_with_images(message, find, images) for message in json.loads(row["prompt"])]
     values = {name: row[name] for name in _FIELDS}
     values |= {name: row[name] for name in (*_SINCE_FORMAT_3, *_IF_ANY) if name in row}
 
@@ -383,11 +380,11 @@ def _image_path(folder: Path, name: str) -> Path:
     return path
 
 
-def _with_images(message: dict[str, Any], known: Mapping[str, Any], images: bool) -> Message:
+def _with_images(message: dict[str, Any], find: FindImage, images: bool) -> Message:
     content = []
     for part in message["content"]:
         if part["type"] == "image":
-            image = known[part["file_name"]]
+            image = find(part["file_name"])
             part = {"type": "image", "image": image} if images else part
         elif not isinstance(part["text"], str):
             raise ValueError("a part of the prompt is no text")

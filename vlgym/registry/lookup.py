@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,6 +88,21 @@ class Registry:
         """Return id -> spec of the installed environments that no newer version replaces."""
         return {env_id: spec for env_id, spec in self.specs.items() if not spec.replaced_by}
 
+    def collect(self, kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the core's and the plugins' `policies` or `curricula` by name.
+
+        Raises:
+            PluginError: two of them have one name.
+        """
+        named, owners = dict(own), dict.fromkeys(own, "vlgym itself")
+        for record in self.plugins:
+            for name, factory in getattr(record, kind).items():
+                if name in named:
+                    both = f"{owners[name]} and by {record.distribution}"
+                    raise PluginError(f"{kind}: {name!r} is claimed by {both}; uninstall one.")
+                named[name], owners[name] = factory, record.distribution
+        return named
+
     def _explain_known(self, env_id: str) -> None:
         distribution = self.known[env_id]["distribution"]
         record = next((each for each in self.plugins if each.distribution == distribution), None)
@@ -113,11 +128,9 @@ class Registry:
 
 
 def build_registry(
-    records: list[PluginRecord],
-    known: dict[str, dict[str, Any]] | None = None,
-    file_error: str | None = None,
-    extras: Iterable[str] = (),
-) -> Registry:
+    records: list[PluginRecord], known: dict[str, dict[str, Any]] | None = None,
+    file_error: str | None = None, extras: Iterable[str] = (),
+) -> Registry:  # fmt: skip
     """Combine loaded plugins; an id that two of them claim is set aside, and both are named.
 
     An id of `vlgym/` goes to the distribution in registry.yaml. A new one may be of any

@@ -25,13 +25,10 @@ FORMAT, LOCK_SUFFIX = 1, ".lock"
 Entries = dict[str, dict[str, Any]]  # by id, or by suite
 PACKAGED = Path(__file__).parents[1] / "registry.yaml"
 REMEDY = "Write it again: vlgym registry."
-FLOOR_FIELDS = ("return", "se", "success", "episodes")
-"""Fields of a floor or a ceiling: mean return, its standard error, share of successes, episodes."""
-BLIND_FIELDS = (*FLOOR_FIELDS, "policy", "success_policy")
-"""Fields of a blind floor: the best return and success of blind policies, and who reached them."""
+FLOOR_FIELDS = ("return", "se", "success", "episodes")  # of floor and ceiling; se: of the return
+BLIND_FIELDS = (*FLOOR_FIELDS, "policy", "success_policy")  # with the blind policies that were best
+# Of a level: the oracle's success, turns and their error; success of random and best blind play.
 LEVEL_FIELDS = ("oracle", "length", "se", "random", "blind", "episodes")
-"""Fields of a level: the oracle's success, mean turns and their standard error, success of random
-play and of the best blind player, number of episodes."""
 _ENTRY_KEYS = {"distribution", "spec", "prompt_hash", "parser_hash", "fingerprint", "floor", "ceiling"}
 _LATER = {"blind", "levels"}  # entries may lack these
 

@@ -22,6 +22,7 @@ from ..evaluation.folder import EvaluationFolder, describe_evaluation
 from ..evaluation.plan import Part, plan_ids
 from ..evaluation.run import Prices
 from ..files import new_folder
+from ..play.controls import list_pictures
 from ..play.human import HumanPolicy, complete_reply
 from ..play.policies import OraclePolicy
 from ..play.rollout import Runner
@@ -117,9 +118,7 @@ class PageGame:
         self.info, self.format = slot.info, env.parser.describe()
         self.legal, self.pictures, self.clicks = [], [slot.observation["image"]], False
         if self.turn is not None:
-            parts = [part for message in self.turn.messages for part in message["content"]]
-            self.legal = env.legal_actions()
-            self.pictures = [part["image"] for part in parts if part["type"] == "image"]
+            self.legal, self.pictures = env.legal_actions(), list_pictures(self.turn.messages)
             self.clicks = env.point_action(0.0, 0.0) is not None
 
 

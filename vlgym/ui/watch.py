@@ -19,6 +19,7 @@ from ..files import FIELD, unseal
 from ..play.trajectory import MALFORMED, METADATA, NO_PICTURE, read_record
 from ..reports.charts import Curve, draw_curve
 from ..reports.turns import ShownTurn
+from ..types import Image
 from .guarding import open_inside, render_page
 from .index import Index, IndexedEpisode, get_index, read_row
 
@@ -182,16 +183,18 @@ def find_episode(index: Index, folder: str, order: int, turn: int = 0) -> Indexe
 def read_turn(index: Index, episode: IndexedEpisode, number: int) -> ShownTurn:
     """Read a turn of an episode."""
     start, size = episode.offsets[number]
-    names: dict[Any, Any] = defaultdict(lambda: NO_PICTURE)
+
+    def check_name(name: Any) -> Image:
+        if not isinstance(name, str):
+            raise TypeError("the name of a picture is no text")
+        return NO_PICTURE
 
     # A line from elsewhere may be malformed in any way; the page then says so in place of the turn.
     try:
         with open_inside(index.folders[episode.folder].path, METADATA) as file:
             file.seek(start)
             row = read_row(file.read(size))
-        record = replace(read_record(row, names), turn=number)
-        if not all(isinstance(name, str) for name in names):
-            raise TypeError("the name of a picture is no text")
+        record = replace(read_record(row, check_name), turn=number)
     except (OSError, *MALFORMED) as error:
         return ShownTurn(number, damage=f"The record cannot be read: {plain_line(str(error))}")
     # An edited record is shown, with a warning.
