@@ -13,7 +13,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from play.test_env_answers import Liar, lie
+from env_groups.test_answers import Liar, lie
 from toys import installed, make_spec
 
 from baselines import vldac
