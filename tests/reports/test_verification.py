@@ -130,7 +130,7 @@ def test_a_run_that_was_played_here_passes(folder: Path) -> None:
         (edit(reward=1.0), r"turn 1: reward is 1.0 as recorded, 0.0 as replayed"),
         (edit(success=True), r"turn 1: success is True as recorded, False"),
         (edit(text=lambda text: text.replace("cell", "sell", 1)), r"turn 1: text is '.*sell.* as recorded, '.*cell"),
-        (edit(reply="<action>dance</action>"), r"turn 1: invalid is False as recorded, True"),
+        (edit(reply="<action>dance</action>"), "turn 1: parse is 'ok' as recorded, 'illegal_action'"),
         (edit(score=1.0), r"turn 1: score is 1.0 as recorded, None"),
         (edit(level=1), r"turn 1: level is 1"),
         (edit(parse="bad"), r"turn 1: parse is 'bad'"),
