@@ -21,13 +21,13 @@ from gymnasium.error import ResetNeeded
 
 from ..errors import UserError, check_choice, check_number, check_reward
 from ..parsers import get_parser, list_actions, read_reply, write_reply
+from ..parsers.silence import draw_move, pay_stand_in, write_feedback
 from ..types import Image, Outcome, Parsed, Parser
 from .arguments import arguments_in_force, bind_arguments, signature_of
 from .game import Game
 from .prompts import IN_PICTURE, IN_WORDS, WITHOUT_PICTURE
 from .reset_options import LEVEL, begin_level, level_option, plain_options, read_level, read_reset_options
 from .seeding import split_of
-from .silence import draw_move, pay_stand_in, write_feedback
 from .spaces import MessageSpace, ReplySpace, clean_text
 from .spec import PLANNERS, EnvSpec
 from .states import PICKLE_PROTOCOL, check_picklable, rebuild, seal_state, unfit, unseal_state

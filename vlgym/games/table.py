@@ -27,10 +27,10 @@ from gymnasium.utils.seeding import np_random
 from ..env.prompts import PastTurn, PromptBuilder
 from ..env.reset_options import LEVEL, begin_level, plain_options
 from ..env.seeding import split_of
-from ..env.silence import draw_move, pay_stand_in, write_feedback
 from ..env.spaces import ReplySpace, clean_text
 from ..errors import UserError, check_reward
 from ..parsers import list_actions, read_reply, write_reply
+from ..parsers.silence import draw_move, pay_stand_in, write_feedback
 from ..types import Image, Parsed, Turn
 
 WAIT = "wait"  # the one legal action of a seat that does not move now, where all must answer

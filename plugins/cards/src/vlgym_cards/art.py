@@ -1,7 +1,6 @@
 """Everything that is drawn: cards, felt, text. The one asset is a font (`fonts/`).
 
-Layouts are written in a square of 300 x 300 units. `Canvas` draws them crisply at any larger size;
-smaller or oblong images are scaled down from the square, so that nothing leaves the picture.
+Layouts are written in a square of 300 x 300 units.
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ from functools import lru_cache
 from importlib.resources import files
 from io import BytesIO
 
-import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
+
+from vlgym.env.canvas import Canvas as Layout
+from vlgym.env.canvas import Colour
 
 from .cards import Card
 
 UNITS = 300  # side of the layout square; also the default image side in pixels
-Colour = tuple[int, int, int]
 FELT = (53, 101, 77)
 WHITE = (255, 255, 255)
 BLACK = (0, 0, 0)
@@ -30,32 +29,20 @@ _LATTICE = (208, 214, 235)
 _FONT_FILE = "DejaVuSans-Bold-subset.ttf"
 
 
-class Canvas:
-    """A picture in the making, addressed in layout units."""
+class Canvas(Layout):
+    """A canvas of 300 units with cards, which writes in the plugin's font."""
 
     def __init__(self, size: tuple[int, int], colour: Colour) -> None:
-        self.size = size
-        self.scale = max(1.0, max(size) / UNITS)
-        side = round(UNITS * self.scale)
-        self.picture = Image.new("RGB", (side, side), colour)
-        self.pen = ImageDraw.Draw(self.picture)
-
-    def copy(self) -> Canvas:
-        """Return a canvas with the same picture."""
-        other = object.__new__(Canvas)
-        other.size, other.scale = self.size, self.scale
-        other.picture = self.picture.copy()
-        other.pen = ImageDraw.Draw(other.picture)
-        return other
+        super().__init__(size, UNITS, colour)
 
     def card(self, card: Card | None, x: float, y: float, width: float, height: float) -> None:
         """Lay a card (`None`: face down) with its top left corner at (x, y)."""
-        sprite, mask = card_sprite(card, self._pixels(width), self._pixels(height))
-        self.picture.paste(sprite, (self._pixels(x), self._pixels(y)), mask)
+        sprite, mask = card_sprite(card, self.pixels(width), self.pixels(height))
+        self.picture.paste(sprite, (self.pixels(x), self.pixels(y)), mask)
 
-    def text(self, text: str, x: float, y: float, size: float, colour: Colour = WHITE) -> None:
+    def write(self, text: str, x: float, y: float, size: float, colour: Colour = WHITE) -> None:
         """Write one line whose font box begins at (x, y); `size` is the font size in units."""
-        self.pen.text((self._pixels(x), self._pixels(y)), text, font=font(self._pixels(size)), fill=colour)
+        self.pen.text((self.pixels(x), self.pixels(y)), text, font=font(self.pixels(size)), fill=colour)
 
     def wrapped(
         self, words: Sequence[str], x: float, y: float, width: float, height: float, sizes: Sequence[float]
@@ -66,15 +53,7 @@ class Canvas:
             if len(lines) * size * 1.25 <= height:
                 break
         for number, line in enumerate(lines):
-            self.text(line, x, y + number * size * 1.25, size)
-
-    def finish(self) -> NDArray[np.uint8]:
-        """Return the image: a fresh `[H, W, 3] uint8` array of `size`."""
-        height, width = self.size
-        return np.array(self.picture.resize((width, height), Image.Resampling.BOX))
-
-    def _pixels(self, units: float) -> int:
-        return round(units * self.scale)
+            self.write(line, x, y + number * size * 1.25, size)
 
 
 @lru_cache(maxsize=64)

@@ -106,8 +106,8 @@ class Blackjack(VLEnv):
         if self._table is None:
             self._table = Canvas(self.image_size, FELT)
             dealer, player, size = ((5, 5), (5, 130), 16) if self.compat else ((5, 3), (5, 128), 18)
-            self._table.text("Dealer", *dealer, size)
-            self._table.text("Player", *player, size)
+            self._table.write("Dealer", *dealer, size)
+            self._table.write("Player", *player, size)
         canvas = self._table.copy()
         if self.compat:
             self._lay_published(canvas)

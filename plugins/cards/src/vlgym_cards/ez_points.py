@@ -90,7 +90,7 @@ class EZPoints(FormulaGame):
 
     def lay(self, canvas: Canvas) -> None:
         if not self.compat:
-            canvas.text("Formula:", 10, 192, 20)
+            canvas.write("Formula:", 10, 192, 20)
         if self.hand_size > 2:
             self.lay_row(canvas, 24)
             return
@@ -100,7 +100,7 @@ class EZPoints(FormulaGame):
 
     def write(self, canvas: Canvas) -> None:
         if self.compat:
-            canvas.text(f"Formula: {' '.join(self.formula)}", 10, 258, 20)
+            canvas.write(f"Formula: {' '.join(self.formula)}", 10, 258, 20)
         else:
             canvas.wrapped(self.formula, 10, 218, 282, 80, (52, 44, 36, 30, 24))
 

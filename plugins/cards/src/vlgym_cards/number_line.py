@@ -176,8 +176,8 @@ def _draw(target: int, current: int, size: tuple[int, int], published: bool) -> 
 
 def _draw_published(target: int, current: int, size: tuple[int, int]) -> NDArray[np.uint8]:
     canvas = Canvas(size, WHITE)
-    canvas.text(f"Target: {target}", 30, 60, 36, BLACK)
-    canvas.text(f"Current: {current}", 30, 180, 36, BLACK)
+    canvas.write(f"Target: {target}", 30, 60, 36, BLACK)
+    canvas.write(f"Current: {current}", 30, 180, 36, BLACK)
     return canvas.finish()
 
 

@@ -60,13 +60,13 @@ class Points24(FormulaGame):
         if self.compat:
             for card, x in zip(self.cards, (5, 78, 152, 226), strict=True):
                 canvas.card(card, x, 103, 67, 93)
-            canvas.text("Formula:", 10, 210, 16)
+            canvas.write("Formula:", 10, 210, 16)
             return
         self.lay_row(canvas, 8)
-        canvas.text("Formula:", 8, 148, 18)
+        canvas.write("Formula:", 8, 148, 18)
 
     def write(self, canvas: Canvas) -> None:
         if self.compat:
-            canvas.text(" ".join(self.formula), 10, 240, 16)
+            canvas.write(" ".join(self.formula), 10, 240, 16)
         else:
             canvas.wrapped(self.formula, 8, 172, 284, 126, (46, 40, 34, 30, 26, 22, 18))

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
+from vlgym.env.canvas import INK as INK
+from vlgym.env.canvas import Canvas as Layout
+from vlgym.env.canvas import Colour
 
 UNITS = 384  # side of the layout square; also the default image side in pixels
 
-Colour = tuple[int, int, int]
 PAPER: Colour = (246, 243, 235)
-INK: Colour = (28, 30, 38)
 GREY: Colour = (128, 130, 138)
 BLUE: Colour = (33, 92, 190)
 RED: Colour = (200, 38, 44)
@@ -22,32 +19,11 @@ GREEN: Colour = (30, 130, 76)
 WHITE: Colour = (255, 255, 255)
 
 
-class Canvas:
-    """A picture in the making, addressed in layout units."""
+class Canvas(Layout):
+    """A canvas of 384 units, paper by default."""
 
     def __init__(self, size: tuple[int, int], colour: Colour = PAPER) -> None:
-        self.size = size
-        self.scale = max(1.0, max(size) / UNITS)
-        side = round(UNITS * self.scale)
-        self.picture = Image.new("RGB", (side, side), colour)
-        self.pen = ImageDraw.Draw(self.picture)
-
-    def box(
-        self, x: float, y: float, width: float, height: float,
-        fill: Colour | None, edge: Colour | None = None, line: float = 2, radius: float = 0,
-    ) -> None:  # fmt: skip
-        corners = (*self._point(x, y), *self._point(x + width, y + height))
-        self.pen.rounded_rectangle(corners, radius * self.scale, fill, edge, self._width(line))
-
-    def disc(
-        self, x: float, y: float, radius: float, fill: Colour | None, edge: Colour | None = None,
-        line: float = 2,
-    ) -> None:  # fmt: skip
-        corners = (*self._point(x - radius, y - radius), *self._point(x + radius, y + radius))
-        self.pen.ellipse(corners, fill, edge, self._width(line))
-
-    def line(self, points: Sequence[tuple[float, float]], colour: Colour, width: float = 2) -> None:
-        self.pen.line([self._point(*point) for point in points], colour, self._width(width))
+        super().__init__(size, UNITS, colour)
 
     def cross(self, x: float, y: float, reach: float, colour: Colour, width: float) -> None:
         for turn in (1, -1):
@@ -64,33 +40,6 @@ class Canvas:
         for turn in (side, -side):
             end = (x - along[0] * back - along[1] * turn, y - along[1] * back + along[0] * turn)
             self.line([(x, y), end], colour, 3)
-
-    def shape(self, points: Sequence[tuple[float, float]], fill: Colour, edge: Colour | None = None) -> None:
-        self.pen.polygon([self._point(*point) for point in points], fill, edge)
-
-    def text(
-        self, text: str, x: float, y: float, size: float, colour: Colour = INK, anchor: str = "mm",
-        bold: float = 0,
-    ) -> None:  # fmt: skip
-        """Write a line; `anchor` is Pillow's: `mm` is the middle, `lm` that of the left edge."""
-        if not text:
-            return
-        mask, (left, top) = _write(text, max(6, round(size * self.scale)), anchor, round(bold * self.scale))
-        across, down = self._point(x, y)
-        self.picture.paste(colour, (across + left, down + top), mask)
-
-    def finish(self) -> NDArray[np.uint8]:
-        """Return the image: a fresh `[H, W, 3] uint8` array of `size`."""
-        picture, size = self.picture, self.size[::-1]
-        if picture.size != size:
-            picture = picture.resize(size, Image.Resampling.BOX)
-        return np.array(picture)
-
-    def _point(self, x: float, y: float) -> tuple[int, int]:
-        return round(x * self.scale), round(y * self.scale)
-
-    def _width(self, line: float) -> int:
-        return max(1, round(line * self.scale))
 
 
 class Grid:
@@ -132,18 +81,3 @@ def draw_card(canvas: Canvas, label: str | None, x: float, y: float, width: floa
     right, bottom = x + width - 12, y + height - 12
     canvas.line([(x + 12, y + 12), (right, bottom)], (190, 200, 230), 2)
     canvas.line([(right, y + 12), (x + 12, bottom)], (190, 200, 230), 2)
-
-
-@lru_cache(maxsize=4096)
-def _write(text: str, size: int, anchor: str, stroke: int) -> tuple[Image.Image, tuple[int, int]]:
-    """Return a text as a mask, and its top left corner relative to its anchor; writing is slow."""
-    font = _font(size)
-    box = ImageDraw.Draw(Image.new("L", (1, 1))).textbbox((0, 0), text, font, anchor, stroke_width=stroke)
-    left, top, right, bottom = (int(edge) for edge in (*np.floor(box[:2]), *np.ceil(box[2:])))
-    mask = Image.new("L", (max(1, right - left), max(1, bottom - top)), 0)
-    pen = ImageDraw.Draw(mask)
-    pen.text((-left, -top), text, 255, font, anchor, stroke_width=stroke, stroke_fill=255)
-    return mask, (left, top)
-
-
-_font = lru_cache(maxsize=64)(ImageFont.load_default)

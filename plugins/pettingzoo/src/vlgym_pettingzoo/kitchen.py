@@ -348,7 +348,7 @@ class KitchenPair(GameAtOnce):
         reach, wide = side * 0.48, side * 0.2
         tip = (x + right * reach, y + down * reach)
         wings = [(x + turn * down * wide, y + turn * right * wide) for turn in (1, -1)]
-        canvas.shape([tip, *wings], INK)
+        canvas.polygon([tip, *wings], INK)
         canvas.disc(x, y, side * 0.36, tint, INK, 2)
         if self.kitchen.held[cook]:
             self._draw_thing(canvas, self.kitchen.held[cook], x, y, side * 0.25)

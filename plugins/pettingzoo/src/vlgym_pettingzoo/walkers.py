@@ -327,7 +327,7 @@ class MonsterHunt(Walkers):
         canvas.box(x - 25, y - 18, 50, 40, INK, radius=12)
         for side in (-1, 1):
             horn = [(x + side * 8, y - 14), (x + side * 24, y - 27), (x + side * 23, y - 8)]
-            canvas.shape(horn, INK)
+            canvas.polygon(horn, INK)
             canvas.disc(x + side * 9, y - 7, 5, GOLD)
         canvas.text("monster", x, y + 9, 12, WHITE, bold=0.3)
         self.draw_players(seat, canvas, grid)

@@ -82,5 +82,5 @@ class Canary(Series):
             canvas.disc(x, y, 0.3, COLOURS[shown])
         else:
             canvas = Canvas(self.image_size, COLOURS["white"])
-            canvas.text(shown, x, y, _SIZES[self.shows], COLOURS["black"])
+            canvas.centre(shown, x, y, _SIZES[self.shows], COLOURS["black"])
         return canvas.finish()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
-Colour = tuple[int, int, int]
+from vlgym.env.canvas import Canvas as Layout
+from vlgym.env.canvas import Colour, load_font
 
 COLOURS: dict[str, Colour] = {
     "red": (215, 30, 35), "orange": (255, 140, 0), "yellow": (250, 225, 40), "green": (25, 145, 60),
@@ -21,7 +19,6 @@ GROUND: Colour = (176, 176, 176)
 SHAPES = ("disc", "square", "triangle", "star")
 SUITS = ("clubs", "diamonds", "hearts", "spades")
 
-_load_font = lru_cache(maxsize=32)(ImageFont.load_default)
 _FINER = 4  # drawn that much larger, then scaled down, so that edges are smooth
 _LARGEST = 2048  # pixels of a side beyond which that would cost too much memory
 
@@ -33,29 +30,25 @@ def fade(colour: Colour, ground: Colour, contrast: float) -> Colour:
     return red, green, blue
 
 
-class Canvas:
-    """A picture in the making. The unit is its shorter side; (0, 0) to (1, 1) is the square in its middle."""
+class Canvas(Layout):
+    """A canvas whose unit is the picture's shorter side; (0, 0) to (1, 1) is the square in its middle."""
 
     def __init__(self, size: tuple[int, int], ground: Colour) -> None:
-        self.size = size
-        height, width = size
-        self._finer = max(1, min(_FINER, _LARGEST // max(size)))
-        self._side = min(size) * self._finer
-        self._left = (width * self._finer - self._side) / 2
-        self._top = (height * self._finer - self._side) / 2
-        self._picture = Image.new("RGB", (width * self._finer, height * self._finer), ground)
-        self._pen = ImageDraw.Draw(self._picture)
+        height, width = self.size = size
+        finer = max(1, min(_FINER, _LARGEST // max(size)))
+        self.scale = min(size) * finer
+        self.corner = (width * finer - self.scale) / 2, (height * finer - self.scale) / 2
+        self.picture = Image.new("RGB", (width * finer, height * finer), ground)
+        self.pen = ImageDraw.Draw(self.picture)
 
-    def polygon(self, points: list[tuple[float, float]], colour: Colour) -> None:
-        self._pen.polygon([self._at(x, y) for x, y in points], fill=colour)
+    def point(self, x: float, y: float) -> tuple[float, float]:
+        """Return the pixel of a place, which is not rounded: the picture is scaled down."""
+        return self.corner[0] + x * self.scale, self.corner[1] + y * self.scale
 
-    def box(self, x: float, y: float, right: float, bottom: float, colour: Colour, radius: float = 0.0) -> None:
-        corners = (*self._at(x, y), *self._at(right, bottom))
-        self._pen.rounded_rectangle(corners, radius * self._side, fill=colour)
-
-    def disc(self, x: float, y: float, radius: float, colour: Colour) -> None:
-        corners = (*self._at(x - radius, y - radius), *self._at(x + radius, y + radius))
-        self._pen.ellipse(corners, fill=colour)
+    def area(self, x: float, y: float, right: float, bottom: float, colour: Colour, radius: float = 0.0) -> None:
+        """Fill a rectangle from (x, y) to (right, bottom)."""
+        corners = (*self.point(x, y), *self.point(right, bottom))
+        self.pen.rounded_rectangle(corners, radius * self.scale, fill=colour)
 
     def shape(self, name: str, x: float, y: float, radius: float, colour: Colour) -> None:
         """Fill one of `SHAPES` round (x, y)."""
@@ -63,7 +56,7 @@ class Canvas:
             self.disc(x, y, radius, colour)
         elif name == "square":
             half = radius * 0.88
-            self.box(x - half, y - half, x + half, y + half, colour)
+            self.area(x - half, y - half, x + half, y + half, colour)
         else:
             corners = 3 if name == "triangle" else 10
             radii = [radius, radius * 0.42] if name == "star" else [radius]
@@ -89,33 +82,23 @@ class Canvas:
                 self.disc(x + dx * r, y - 0.35 * up * r, 0.48 * r, colour)
             shoulder = y - 0.12 * up * r
             self.polygon([(x - 0.86 * r, shoulder), (x + 0.86 * r, shoulder), (x, y + up * r)], colour)
-            self.box(x - 0.3 * r, y - 0.3 * r, x + 0.3 * r, y + 0.15 * r, colour)
+            self.area(x - 0.3 * r, y - 0.3 * r, x + 0.3 * r, y + 0.15 * r, colour)
 
         # The stem.
         if name != "hearts":
             self.polygon([(x, y), (x + 0.35 * r, y + r), (x - 0.35 * r, y + r)], colour)
 
-    def text(self, text: str, x: float, y: float, size: float, colour: Colour) -> None:
+    def centre(self, text: str, x: float, y: float, size: float, colour: Colour) -> None:
         """Write one line with its ink centred at (x, y)."""
-        letters = self._font(size)
+        letters = load_font(max(1, round(size * self.scale)))
         left, top, right, bottom = letters.getbbox(text)
-        at_x, at_y = self._at(x, y)
-        width = max(1, round(self._side * size * 0.02))  # the font has no bold face
-        self._pen.text(
+        at_x, at_y = self.point(x, y)
+        width = max(1, round(self.scale * size * 0.02))  # the font has no bold face
+        self.pen.text(
             (at_x - (left + right) / 2, at_y - (top + bottom) / 2), text, font=letters, fill=colour,
             stroke_width=width, stroke_fill=colour,
         )  # fmt: skip
 
     def width_of(self, text: str, size: float) -> float:
         """Return the width of a line, in shares of the shorter side."""
-        return self._font(size).getlength(text) / self._side + 0.06 * size
-
-    def finish(self) -> NDArray[np.uint8]:
-        """Return the image: a fresh `[H, W, 3] uint8` array of `size`."""
-        return np.array(self._picture.resize(self.size[::-1], Image.Resampling.BOX))
-
-    def _at(self, x: float, y: float) -> tuple[float, float]:
-        return self._left + x * self._side, self._top + y * self._side
-
-    def _font(self, size: float) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-        return _load_font(max(1, round(size * self._side)))
+        return load_font(max(1, round(size * self.scale))).getlength(text) / self.scale + 0.06 * size

@@ -73,7 +73,7 @@ class SeeDigit(Question):
         ink, ground = (COLOURS[name] for name in self.looks["inks"])
         canvas = Canvas(self.image_size, ground)
         colour = fade(ink, ground, self.contrast)
-        canvas.text(self.answer, self.looks["x"], self.looks["y"], self.looks["size"], colour)
+        canvas.centre(self.answer, self.looks["x"], self.looks["y"], self.looks["size"], colour)
         return canvas.finish()
 
 
@@ -126,7 +126,7 @@ class SeeText(Question):
         room = max(canvas.width_of(word, size) for word in self.answers)
         x = 0.5 + (self.looks["x"] - 0.5) * (0.96 - room)
         y = 0.5 + (self.looks["y"] - 0.5) * (0.96 - size)
-        canvas.text(self.answer, x, y, size, fade(ink, ground, self.contrast))
+        canvas.centre(self.answer, x, y, size, fade(ink, ground, self.contrast))
         return canvas.finish()
 
     def extra_info(self) -> dict[str, Any]:
@@ -166,8 +166,8 @@ class SeeCard(Question):
         ink = _RED if suit in ("diamonds", "hearts") else _BLACK
         x, y = self.looks["x"], self.looks["y"]
         canvas = Canvas(self.image_size, _FELT)
-        canvas.box(0.2 + x, 0.06 + y, 0.8 + x, 0.94 + y, COLOURS["white"], 0.05)
-        canvas.text(sign, 0.34 + x, 0.2 + y, 0.22, ink)
+        canvas.area(0.2 + x, 0.06 + y, 0.8 + x, 0.94 + y, COLOURS["white"], 0.05)
+        canvas.centre(sign, 0.34 + x, 0.2 + y, 0.22, ink)
         canvas.suit(suit, 0.34 + x, 0.41 + y, 0.09, ink)
         canvas.suit(suit, 0.57 + x, 0.63 + y, 0.2, ink)
         return canvas.finish()

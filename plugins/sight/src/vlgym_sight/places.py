@@ -150,12 +150,12 @@ class SeeCell(Question):
         far = _GRID_LEFT + self.side * cell
         for line in range(self.side + 1):
             at = line * cell
-            canvas.box(_GRID_LEFT - 0.006, _GRID_TOP + at - 0.006, far + 0.006, _GRID_TOP + at + 0.006, _LINE)
-            canvas.box(_GRID_LEFT + at - 0.006, _GRID_TOP - 0.006, _GRID_LEFT + at + 0.006, far + 0.006, _LINE)
+            canvas.area(_GRID_LEFT - 0.006, _GRID_TOP + at - 0.006, far + 0.006, _GRID_TOP + at + 0.006, _LINE)
+            canvas.area(_GRID_LEFT + at - 0.006, _GRID_TOP - 0.006, _GRID_LEFT + at + 0.006, far + 0.006, _LINE)
             if line < self.side:
                 middle = (line + 0.5) * cell
-                canvas.text(_COLUMNS[line], _GRID_LEFT + middle, _GRID_TOP / 2, self.label, COLOURS["black"])
-                canvas.text(str(line + 1), _GRID_LEFT / 2, _GRID_TOP + middle, self.label, COLOURS["black"])
+                canvas.centre(_COLUMNS[line], _GRID_LEFT + middle, _GRID_TOP / 2, self.label, COLOURS["black"])
+                canvas.centre(str(line + 1), _GRID_LEFT / 2, _GRID_TOP + middle, self.label, COLOURS["black"])
         column, row = _COLUMNS.index(self.answer[0]), int(self.answer[1]) - 1
         x, y = _GRID_LEFT + (column + 0.5) * cell, _GRID_TOP + (row + 0.5) * cell
         colour = fade(COLOURS[self.looks["colour"]], _PAPER, self.contrast)

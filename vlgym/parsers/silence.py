@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..parsers.choice import Number
 from ..types import Parser
+from .choice import Number
 
 _SENTENCES = {
     "no_action": "Your reply had no action.",
