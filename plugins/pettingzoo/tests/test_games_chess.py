@@ -71,10 +71,10 @@ def test_mate_with_the_hundredth_half_move_is_mate_and_the_turn_limit_a_draw() -
 
 
 @pytest.mark.parametrize(("words", "meant"), [
-        ("b7b8q", "b7b8q"), ("B7B8Q", "b7b8q"), ("b8=Q", "b7b8q"), ("b8=n", "b7b8n"), ("bxc8=Q+", "b7c8q"),
-        ("bxc8=R", "b7c8r"), (" Bxc8 ", "d7c8"), ("bxc8q", "b7c8q"), ("be6", "d7e6"), ("Be6", "d7e6"), ("KA2", "a1a2"),
-        ("b7b8", None), ("b8", None), ("Ka3", None), ("d7d8", None), ("e2e4", None), ("--", None), ("0000", None),
-        ("O-O", None), ("", None), ("\x00", None), ("K" * 10_000, None), ("a1a2 a1a2", None), ("\u2654a2", None),
+    ("b7b8q", "b7b8q"), ("B7B8Q", "b7b8q"), ("b8=Q", "b7b8q"), ("b8=n", "b7b8n"), ("bxc8=Q+", "b7c8q"),
+    ("bxc8=R", "b7c8r"), (" Bxc8 ", "d7c8"), ("bxc8q", "b7c8q"), ("be6", "d7e6"), ("Be6", "d7e6"), ("KA2", "a1a2"),
+    ("b7b8", None), ("b8", None), ("Ka3", None), ("d7d8", None), ("e2e4", None), ("--", None), ("0000", None),
+    ("O-O", None), ("", None), ("\x00", None), ("K" * 10_000, None), ("a1a2 a1a2", None), ("\u2654a2", None),
 ])  # fmt: skip
 def test_moves_are_read_in_both_notations(words: str, meant: str | None) -> None:
     table = at("2r5/1P1B4/8/8/8/7k/8/K7 w - - 0 1")

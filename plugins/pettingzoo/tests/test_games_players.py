@@ -149,7 +149,8 @@ HINTS = [f"hint player {player} {what}" for player in (2, 3) for what in ("red",
 
 
 def test_the_player_by_rules_counts_the_cards_in_all_hands() -> None:
-    careful = START.replace("tokens: 3", "tokens: 1") + "XX || BX|B12\n-----\n"  # the last life, and a blue 1 or 2
+    # On the last life, with a blue 1 or 2.
+    careful = START.replace("tokens: 3", "tokens: 1") + "XX || BX|B12\n-----\n"
     both = "B2 || XX|RYGWB12345\n-----\nB2 || XX|RYGWB12345\nDeck size: 30\nDiscards: "
     assert choose(read_view(careful + both), HINTS) == "play 1"
     assert choose(read_view(careful + both.replace("B2", "B3", 1)), HINTS) != "play 1"

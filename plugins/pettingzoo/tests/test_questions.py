@@ -25,7 +25,7 @@ GAMES = [pytest.param(game, marks=() if game in FEW else pytest.mark.exhaustive)
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_the_right_answer_is_the_move_of_the_strong_player_and_the_picture_is_the_other_seats(game: str):
+def test_the_right_answer_is_the_strong_players_move_and_the_picture_is_the_other_seats(game: str):
     env = vlgym.make(NEXT_MOVE.id, game=game, image_size=(64, 64))
     questions = set()
     for seed in range(3):
