@@ -63,10 +63,10 @@ class ParticleGame(GameAtOnce):
     def glide(self, seat: int, push: Point, motion: Motion) -> Motion:
         """Return a seat's motion after a turn that begins with a push; it touches nothing."""
         (x, y), (across, up), body = *motion, self.body_of(seat)
-        right, high = push[0] * body.accel, push[1] * body.accel
+        right, upward = push[0] * body.accel, push[1] * body.accel
         for _ in range(self.frame_skip):
             x, y = x + across * DT, y + up * DT
-            across, up = across * (1 - DAMPING) + right * DT, up * (1 - DAMPING) + high * DT
+            across, up = across * (1 - DAMPING) + right * DT, up * (1 - DAMPING) + upward * DT
             fast = math.hypot(across, up)
             if body.max_speed is not None and fast > body.max_speed:
                 across, up = across / fast * body.max_speed, up / fast * body.max_speed
