@@ -1,4 +1,4 @@
-"""The certificate of a game; of one at once and of a question what is theirs. The sweep has the rest."""
+"""The certificate of a game; what a game at once and a question add. The sweep has the rest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from vlgym.registry import get_registry
 from vlgym.testing import CHECKS, GAME_CHECKS, EnvConformance, GameConformance
 
 SWEPT = {
-    "floor", "blind", "history", "parser_time", "resources", "processes", "described", "vector", "levels", "silence",
+    "floor", "blind", "history", "parser_time", "resources", "processes", "described", "vector",
+    "levels", "silence",
 }  # fmt: skip
 
 

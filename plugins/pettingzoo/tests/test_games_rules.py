@@ -1,19 +1,25 @@
-"""Rules, by hand: moves, rewards and names of each game, openings and levels."""
+"""Rules, by hand: moves, rewards and names of each game, openings and levels; then pictures."""
 
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 import vlgym_pettingzoo.spiel as spiel
-from playing import at, begin, move, say
+from playing import at, begin, finish, move, say
+from vlgym_pettingzoo.art import GREEN, GREY
+from vlgym_pettingzoo.board_games import _SHIP, name, place
 from vlgym_pettingzoo.kitchen import COOKING, Kitchen
+from vlgym_pettingzoo.plugin import vlgym_envs
 from vlgym_pettingzoo.walkers import distance
 
 import vlgym
 from vlgym.env.seeding import episode_seed
+from vlgym.games.several import SKILL
+from vlgym.games.table import Table
 
 
 def test_three_crosses_in_a_row_win_tic_tac_toe() -> None:
@@ -26,12 +32,11 @@ def test_the_exact_player_of_tic_tac_toe_never_loses_and_blocks() -> None:
     table = begin("TicTacToe")
     say(table, "a3", "b2", "b3")
     assert table.game.advise(1) == "c3"  # else X has the row
-    for seed in range(2):
-        env = vlgym.make("vlgym/TicTacToe-v0", seat=seed % 2)
-        env.reset(seed=seed)
-        while not env._ended:
-            env.step(env.solve() or "")
-        assert env.episode_return >= 0
+    table = begin("TicTacToe")
+    say(table, "a3", "b2", "c1")
+    assert table.game.advise(1) in ("a2", "b1", "b3", "c2")  # a corner leads to two rows at once
+    returns = [finish(table, ["oracle", "random"][:: 1 - 2 * seat], seat)[seat] for seat in (0, 1)]
+    assert min(returns) >= 0
 
 
 def test_discs_pile_up_and_four_in_a_row_win_connect_four_as_the_search_sees() -> None:
@@ -92,10 +97,9 @@ def test_shots_of_battleship_hit_where_ships_lie_and_sinking_more_wins() -> None
 
 
 def test_a_soup_needs_three_onions_time_a_dish_and_the_hatch() -> None:
-    kitchen = Kitchen("galley", [(1, 1), (2, 4)], ["up", "down"])
-    pot = (0, 3)
+    kitchen, pot = Kitchen("galley", [(1, 3), (2, 4)], ["up", "down"]), (0, 3)
     for _ in range(3):
-        kitchen.held[0], kitchen.places[0], kitchen.facing[0] = "onion", (1, 3), "up"
+        kitchen.held[0] = "onion"
         kitchen.play({0: "use", 1: "stay"})
     assert kitchen.pots[pot].full
     for _ in range(COOKING - 1):
@@ -269,11 +273,111 @@ def test_breakthroughs_board_has_the_levels_side_in_rules_names_and_picture() ->
 
 
 def test_a_table_plays_the_level_that_is_asked_for_and_restores_it() -> None:
-    table = vlgym.open_table("vlgym/Breakthrough-v0")
-    table.reset(seed=0, options={"level": 4})
-    assert str(table.game.state).startswith("8")
-    saved = table.save()
-    table.reset(seed=1)
-    assert str(table.game.state).startswith("6")
-    table.load(saved)
-    assert str(table.game.state).startswith("8")
+    table, sides = vlgym.open_table("vlgym/Breakthrough-v0"), []
+    for seed, options in ((0, {"level": 4}), (1, {})):
+        table.reset(seed=seed, options=options)
+        sides.append((str(table.game.state)[0], table.save()))
+    table.load(sides[0][1])
+    assert [*(side for side, _ in sides), str(table.game.state)[0]] == ["8", "6", "8"]
+
+
+FEW = ("KuhnPoker", "KitchenPair", "ChessEndings")  # in turn, at once, with another bar
+GAMES = [
+    pytest.param(spec.id, marks=() if spec.title in FEW else pytest.mark.exhaustive)
+    for spec in vlgym_envs()
+    if SKILL in spec.skills
+]
+BAR = 10  # units from the left edge, where no bar has words or marks
+
+
+def bar_of(table: Table, seat: int) -> tuple[int, ...]:
+    """Return the colour of the turn bar in a seat's picture."""
+    picture = table.game.draw(seat)
+    row = 12 if table.game.title == "vlgym/ChessEndings-v0" else 376
+    return tuple(int(level) for level in picture[row * picture.shape[0] // 384, BAR])
+
+
+@pytest.mark.parametrize("env_id", GAMES)
+def test_the_bar_is_green_in_the_pictures_of_those_who_move(env_id: str) -> None:
+    table = vlgym.open_table(env_id)
+    table.reset(seed=0)
+    for seat, space in enumerate(table.spaces):
+        space.seed(seat)
+    for _ in range(3):
+        for seat in range(table.game.seats):
+            assert bar_of(table, seat) == (GREEN if seat in table.movers else GREY)
+        table.step({seat: table.spaces[seat].sample() for seat in table.movers})
+
+
+@pytest.mark.parametrize("env_id", GAMES)
+def test_the_oracles_thought_names_what_the_picture_alone_shows(env_id: str) -> None:
+    """After the same moves the thoughts of several games differ in more than their actions."""
+    table, thoughts = vlgym.open_table(env_id, image_size=(64, 64)), set()
+    for seed in range(4):
+        table.reset(seed=seed)
+        for space in table.spaces:
+            space.seed(seed)
+        for _ in range(2):
+            table.step({seat: table.spaces[seat].sample() for seat in table.movers})
+        seat = table.movers[0]
+        action = table.game.advise(seat)
+        thoughts.add((seat, table.game.explain(seat, action).replace(action, "")))
+    assert max(sum(seat == each for each, _ in thoughts) for seat in range(table.game.seats)) > 1
+
+
+def test_battleships_thought_tells_hits_from_water() -> None:
+    table = begin("Battleship")
+    while len(table.game.shots_of(0)) < 12:
+        table.step({seat: table.game.advise(seat) or "" for seat in table.movers})
+    hits, water = table.game.explain(0, "a1").partition(";")[0].removeprefix("hits ").split(", water ")
+    ships = {name(cell) for ship in table.game.ships_of(1) for cell in ship}
+    assert set(hits.split()) <= ships
+    assert ships.isdisjoint(water.split())
+
+
+def test_ships_that_touch_are_told_apart() -> None:
+    table = begin("Battleship", image_size=(768, 768))
+    layouts = (
+        [place("horizontally", 0, 0, 2), place("horizontally", 0, 2, 4)],
+        [place("horizontally", 0, 0, 4), place("horizontally", 0, 4, 2)],
+    )
+    pictures = []
+    for ships in layouts:
+        table.game.ships_of = lambda seat, own=ships: own if seat == 0 else []
+        pictures.append(table.game.draw(0))
+    assert all((picture == _SHIP).all(axis=2).any() for picture in pictures)
+    assert not np.array_equal(*pictures)
+
+
+def test_the_rocks_of_tag_lie_apart() -> None:
+    table = begin("MPETag")
+    for seed in range(30):
+        table.reset(seed=seed)
+        one, other = table.game.engine.world.landmarks
+        assert math.dist(one.state.p_pos, other.state.p_pos) > one.size + other.size
+
+
+def test_the_words_of_a_board_are_its_rows() -> None:
+    table = begin("TicTacToe")
+    say(table, "b2")
+    assert table.game.describe_view(1) == "the board (x X, o O, . empty), last move b2\n3...\n2.x.\n1...\n abc"
+
+
+def test_a_table_shows_each_turns_own_picture_or_its_words_by_the_modality() -> None:
+    plain, worded = (begin("TicTacToe", 1, modality=each) for each in ("image", "text"))
+    while not plain.over:
+        (seat,) = plain.movers
+        picture, words = (table.turn(seat).messages[-1]["content"] for table in (plain, worded))
+        assert np.array_equal(picture[0]["image"], plain.game.draw(seat))
+        assert [part["type"] for part in words] == ["text"]
+        assert worded.game.describe_view(seat) in words[0]["text"]
+        assert worded.game.describe_view(seat) not in picture[1]["text"]
+        for table in (plain, worded):
+            table.step({seat: table.game.parser.format([table.legal(seat)[0]])})
+
+
+def test_the_bar_is_grey_when_the_game_is_over() -> None:
+    table = begin("TicTacToe")
+    while not table.over:
+        table.step({})
+    assert [bar_of(table, seat) for seat in (0, 1)] == [GREY, GREY]

@@ -60,10 +60,17 @@ class ParticleGame(GameAtOnce):
     def body_of(self, seat: int) -> Any:
         return self.engine.world.agents[seat]
 
-    def glide(self, seat: int, action: str, motion: Motion) -> Motion:
-        """Return a seat's motion after a turn that begins with a push."""
-        body, (across, up) = self.body_of(seat), PUSHES[action]
-        return glide(motion, (across * body.accel, up * body.accel), self.frame_skip, body.max_speed)
+    def glide(self, seat: int, push: Point, motion: Motion) -> Motion:
+        """Return a seat's motion after a turn that begins with a push; it touches nothing."""
+        (x, y), (across, up), body = *motion, self.body_of(seat)
+        right, upward = push[0] * body.accel, push[1] * body.accel
+        for _ in range(self.frame_skip):
+            x, y = x + across * DT, y + up * DT
+            across, up = across * (1 - DAMPING) + right * DT, up * (1 - DAMPING) + upward * DT
+            fast = math.hypot(across, up)
+            if body.max_speed is not None and fast > body.max_speed:
+                across, up = across / fast * body.max_speed, up / fast * body.max_speed
+        return (x, y), (across, up)
 
     def run_frame(self, moves: Mapping[int, str]) -> list[float]:
         """Run one frame of the engine; return the pay of each seat."""
@@ -128,18 +135,6 @@ def distance(one: Any, other: Any) -> float:
 
 def motion_of(body: Any) -> Motion:
     return tuple(body.state.p_pos.tolist()), tuple(body.state.p_vel.tolist())
-
-
-def glide(motion: Motion, push: Point, frames: int, top: float | None) -> Motion:
-    """Return the motion after `frames` frames of an agent that touches nothing."""
-    (x, y), (across, up) = motion
-    for _ in range(frames):
-        x, y = x + across * DT, y + up * DT
-        across, up = across * (1 - DAMPING) + push[0] * DT, up * (1 - DAMPING) + push[1] * DT
-        fast = math.hypot(across, up)
-        if top is not None and fast > top:
-            across, up = across / fast * top, up / fast * top
-    return (x, y), (across, up)
 
 
 PUSH = 5.0  # the engine's acceleration of a push that lasts one frame; a turn's frames share it
@@ -250,7 +245,7 @@ class MPESpread(ParticleGame):
         mark, motion = self.mark_of(seat).state.p_pos, motion_of(self.body_of(seat))
 
         def miss(action: str) -> float:
-            (x, y), (across, up) = self.glide(seat, action, motion)
+            (x, y), (across, up) = self.glide(seat, PUSHES[action], motion)
             return math.dist((x + across * DT / DAMPING, y + up * DT / DAMPING), mark)
 
         return min(reversed(PUSHES), key=miss)
@@ -426,7 +421,7 @@ class MPETag(ParticleGame):
         """Return a chaser's push that brings it nearest to a point in two turns, clear of rocks."""
 
         def cost(action: str) -> float:
-            place, speed = self.glide(seat, action, motion_of(self.body_of(seat)))
+            place, speed = self.glide(seat, PUSHES[action], motion_of(self.body_of(seat)))
             after = (place[0] + speed[0] * 0.2, place[1] + speed[1] * 0.2)
             return math.dist(after, target) + self._rocks(seat, after) + self._rocks(seat, place)
 
@@ -443,7 +438,7 @@ class MPETag(ParticleGame):
         return max(PUSHES, key=lambda action: self._safety(action, start, chasers, turns))
 
     def _safety(self, action: str, start: Motion, chasers: list[Motion], turns: int) -> float:
-        motion = place, speed = self.glide(RUNNER, action, start)
+        motion = place, speed = self.glide(RUNNER, PUSHES[action], start)
         moved = [self._chase(seat, chaser, place) for seat, chaser in enumerate(chasers)]
 
         # Distances to chasers, edge and rocks make the value of the place.
@@ -460,10 +455,9 @@ class MPETag(ParticleGame):
 
     def _chase(self, seat: int, chaser: Motion, place: Point) -> Motion:
         """Return a chaser's motion after a turn of pushing straight towards a place."""
-        (x, y), body = chaser[0], self.body_of(seat)
+        x, y = chaser[0]
         away = math.dist((x, y), place) or 1.0
-        push = ((place[0] - x) / away * body.accel, (place[1] - y) / away * body.accel)
-        return glide(chaser, push, self.frame_skip, body.max_speed)
+        return self.glide(seat, ((place[0] - x) / away, (place[1] - y) / away), chaser)
 
     def paint(self, canvas: Canvas, seat: int) -> None:
         headline = "caught!" if self.caught else "out of the field!" if self.left else "chasers 1, 2 hunt R"

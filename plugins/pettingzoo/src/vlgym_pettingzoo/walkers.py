@@ -121,8 +121,7 @@ class Walkers(GameAtOnce):
             if together:
                 x, half, letters = x + (-0.7, 0.7)[colour] * size, 0.67 * size, 0.46
             canvas.box(x - half, y - half, 2 * half, 2 * half, TINTS[colour], INK, 3, 6)
-            word = "you" if player == seat else "other"
-            canvas.text(word, x, y, size * letters, WHITE, bold=0.3)
+            canvas.text("you" if player == seat else "other", x, y, size * letters, WHITE, bold=0.3)
 
 
 class CoinGame(Walkers):
