@@ -53,8 +53,7 @@ if TYPE_CHECKING:
 DRIVER_ERRORS = (WebDriverException, WebSocketException, HTTPError, OSError)
 """Errors of Selenium when the browser or its driver fails, hangs or is gone."""
 
-ATTEMPTS = 3
-"""Starts before a browser is given up: the driver's port may be taken before it listens there."""
+ATTEMPTS = 3  # starts before a browser is given up: its driver's port may be taken
 
 PROGRAMS = {
     "VLGYM_CHROMIUM": ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),

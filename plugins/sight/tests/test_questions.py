@@ -187,8 +187,7 @@ def test_every_probe_is_a_part_of_the_suite_and_its_prompt_holds_all_its_picture
 
 SMALLEST = {"SeeDigit": 15, "SeeText": 8, "SeeCount": 22, "SeeCell": 10}
 """Height in pixels, at 224 x 224, of the smallest digit, word, disc and label on any level."""
-FAINTEST = 70
-"""Least difference (of 255) of a symbol from its ground, in the channel where it is greatest."""
+FAINTEST = 70  # least difference (of 255) of a symbol from its ground, in its greatest channel
 
 
 def measure_symbols(picture: np.ndarray, title: str) -> tuple[int, int]:

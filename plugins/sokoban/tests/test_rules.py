@@ -22,8 +22,7 @@ from vlgym_sokoban.package import draw_board, find_file
 
 NAMES = list(DIRECTIONS)
 
-CHANCES = [0.05, *[0.2] * 4, *[0.0375] * 4]
-"""Probabilities of the package's nine actions: mostly pushes."""
+CHANCES = [0.05, *[0.2] * 4, *[0.0375] * 4]  # of the package's nine actions: mostly pushes
 
 
 def _module(name: str, **attributes: Any) -> ModuleType:

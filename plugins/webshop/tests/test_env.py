@@ -163,8 +163,7 @@ def test_the_blind_shopper_buys_the_product_of_the_page_with_the_most_fitting_op
     assert [player.choose(wish, legal) for legal, _ in steps] == [action for _, action in steps]
 
 
-PRODUCTS = 240
-"""Twenty groups: enough for each split, and quickly made."""
+PRODUCTS = 240  # twenty groups: enough for each split, and quickly made
 
 NEWER = "vlgym/WebShop-v1"
 

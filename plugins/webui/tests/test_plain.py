@@ -15,8 +15,7 @@ COLOURS = (
     "maroon|navy|olive|orange|pink|purple|red|rose|silver|teal|turquoise|violet|white|yellow"
 )
 COLOUR = re.compile(rf"\b(?:{COLOURS})\b", re.IGNORECASE)
-HEX = re.compile(r"(?<!&)#[0-9a-f]{3}", re.IGNORECASE)
-"""A colour; `&#9733;` is a sign."""
+HEX = re.compile(r"(?<!&)#[0-9a-f]{3}", re.IGNORECASE)  # a colour; `&#9733;` is a sign
 UNITS = "px|pixels?|%|percent|degrees?|em|rem|pt|cm|vh|vw"
 SIZE = re.compile(rf"\d\s*(?:{UNITS})(?![a-z])|rgba?\(|\d\s*x\s*\d", re.IGNORECASE)
 LOOKS = re.compile(r"\b(?:bold|italic|Liberation|font|corners|padding|margin|gradient|shadow|gaps?|wide|high)\b")

@@ -88,8 +88,7 @@ def _location(pose: tuple[int, int, int, int], index: int) -> str:
     return mangle(f"loc|{pose[0]}|{pose[1]}|{pose[2]}|{pose[3]}|{index}")
 
 
-FEWEST_THINGS, MOST_THINGS = 12, 22
-"""Objects in a room, lamps not counted; a room with few kinds of object may have fewer."""
+FEWEST_THINGS, MOST_THINGS = 12, 22  # objects in a room, lamps aside; with few kinds fewer
 
 MOST_OF_A_KIND = 3
 MOST_TOGETHER = 8  # most objects in one receptacle

@@ -105,8 +105,7 @@ def _nearest_free(
     return int(lefts[column]) + wide // 2, int(tops[row]) + tall // 2
 
 
-BASE = 448
-"""Side of the smallest picture that is drawn, pixels; smaller ones are scaled down from it."""
+BASE = 448  # side of the smallest drawn picture, pixels; smaller ones are scaled down from it
 
 BAND = 96  # height of the text band at the bottom, pixels at the basic size
 MARGIN, BAR = 3, 5  # margin and door bar of a tile, pixels at the basic size

@@ -13,13 +13,11 @@ from .question import Question, choose
 WORDS = (
     "apple", "bread", "chair", "cloud", "grass", "horse", "house", "light", "mouse", "plant", "stone", "table",
 )  # fmt: skip
-ALIKE = (
+ALIKE = (  # they differ by a letter or two
     "hoist", "horns", "horse", "hoses", "hours", "house", "moist", "month", "morse", "mouse", "mouth", "noses",
     "norse", "nurse", "tours", "worse",
 )  # fmt: skip
-"""Words that differ by a letter or two."""
-SIZES = {"small": 1 / 16, "medium": 1 / 9, "large": 1 / 5}
-"""Font size in shares of the picture's shorter side: 14, 25 and 45 pixels at 224."""
+SIZES = {"small": 1 / 16, "medium": 1 / 9, "large": 1 / 5}  # font size in shares of the shorter side
 
 RANKS = (
     "ace", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "jack", "queen", "king",

@@ -22,8 +22,7 @@ from vlgym.types import Image
 if TYPE_CHECKING:
     from .site.server import ShopServer
 
-VIEWPORT = (672, 896)
-"""Height and width of the window: multiples of 28 and 32, which vision models' patches tile."""
+VIEWPORT = (672, 896)  # height and width of the window: multiples of 28 and 32, as models' patches
 
 _SWITCHES = (
     "--kiosk",  # no tabs and tool bars to draw: a tenth of the work of a page

@@ -87,8 +87,7 @@ def _load_spacy() -> Tagger:
     return tag
 
 
-COLOURS = load_words("published_colours")
-"""The published words in their order: `dark navy blue` is `blue`, `shredded` is `red`."""
+COLOURS = load_words("published_colours")  # in order: `dark navy blue` is `blue`
 THRESHOLD = 85  # token_set_ratio (0 to 100, rounded) must exceed this
 
 
@@ -99,21 +98,14 @@ def normalize_colour(text: str) -> str:
 
 @dataclass(frozen=True)
 class Score:
-    """A purchase, judged.
-
-    Attributes:
-        attributes: share of the goal's attributes met.
-        options: share of the goal's options met; 1 where the goal has none.
-        type: r_type, one of 0, 0.1, 0.5, 1.
-        price: 1 if the price is within the limit, else 0.
-    """
+    """A purchase, judged."""
 
     reward: float
-    attributes: float
-    options: float
-    type: float
-    price: float
-    title: float
+    attributes: float  # share of the goal's attributes met
+    options: float  # share of the goal's options met; 1 where the goal has none
+    type: float  # r_type, one of 0, 0.1, 0.5, 1
+    price: float  # 1 if the price is within the limit, else 0
+    title: float  # title_score
 
 
 def score_purchase(product: Product, chosen: Mapping[str, str], goal: Goal, tagger: Tagger = tag_by_rule) -> Score:

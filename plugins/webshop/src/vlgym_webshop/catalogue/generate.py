@@ -13,8 +13,7 @@ import numpy as np
 from .records import Product, Review
 from .taxonomy import Kind, load_data, load_taxonomy
 
-VERSION = 1
-"""Bump it with every change that alters a generated product or goal: catalogues are made again."""
+VERSION = 1  # bump it with every change of a product or goal: catalogues are made again
 
 CONTRADICTIONS = (
     ("slim fit", "loose fit"), ("long sleeve", "short sleeve"), ("machine washable", "hand washable"),

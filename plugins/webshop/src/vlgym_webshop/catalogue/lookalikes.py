@@ -24,8 +24,7 @@ from .records import Goal, Product
 from .taxonomy import Kind, load_taxonomy
 from .wishes import draw_targets, split_of_target, write_goal
 
-LOOKALIKES_VERSION = 1
-"""Bump it with every change that alters a product or goal of these catalogues."""
+LOOKALIKES_VERSION = 1  # bump it with every change of a product or goal
 
 MARKS = 4  # attributes of a kind that tell the products of a group apart
 GROUP = 12  # products of a group: six pairs of marks, each at two prices

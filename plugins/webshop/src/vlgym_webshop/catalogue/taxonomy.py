@@ -13,29 +13,19 @@ from vlgym.registry.limited_yaml import read_yaml
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of product.
-
-    Attributes:
-        picture: drawing that shows it.
-        path: category levels joined by ` › `.
-        query: search that finds it.
-        heads: nouns that end a title.
-        uses: words that may follow `for`.
-        price: lowest and highest price in dollars.
-        axes: option name -> all values; a product offers some of them.
-    """
+    """One kind of product."""
 
     name: str
-    picture: str
+    picture: str  # drawing that shows it
     category: str
-    path: str
-    query: str
-    heads: tuple[str, ...]
+    path: str  # category levels joined by ` › `
+    query: str  # finds it
+    heads: tuple[str, ...]  # nouns that end a title
     materials: tuple[str, ...]
-    uses: tuple[str, ...]
-    price: tuple[float, float]
+    uses: tuple[str, ...]  # words that may follow `for`
+    price: tuple[float, float]  # lowest and highest, in dollars
     attributes: tuple[str, ...]
-    axes: Mapping[str, tuple[str, ...]]
+    axes: Mapping[str, tuple[str, ...]]  # option name -> all values; a product offers some
 
 
 @dataclass(frozen=True)
