@@ -30,15 +30,10 @@ _USERS = range(61184, 65520)  # nobody's: systemd gives them to services for as 
 
 
 class Room:
-    """A running keeper, which writes to `log`.
+    """A running keeper, which writes to `log`; an `OSError` where it does not run.
 
-    Args:
-        folder: of `make_room_folder`; the programs may write there.
-        user: its owner, `None` for this process's user.
-        ports: TCP ports on 127.0.0.1 where we want to listen inside; 0 stands for any free one.
-
-    Raises:
-        OSError: the keeper does not run.
+    The programs may write into `folder`, of `make_room_folder`, whose owner is `user` (`None`: this
+    process's). `ports` are those on 127.0.0.1 where we listen inside; 0 stands for any free one.
     """
 
     def __init__(self, folder: Path, user: int | None, ports: Sequence[int], log: IO[bytes]) -> None:

@@ -68,10 +68,8 @@ def number_key(name: str) -> tuple[str, int]:
 def read_world(facts: Iterable[Any], names: Mapping[str, str], before: World | None = None) -> World:
     """Sort the engine's facts into a snapshot.
 
-    Args:
-        facts: propositions with `name` and `arguments`, which have a `name`, the engine's id.
-        names: the name in commands of each id, for example `mug 1`.
-        before: an earlier snapshot of the same game, from which to take what never changes.
+    `names` are those in commands of the engine's ids, for example `mug 1`. An earlier snapshot of
+    the game, `before`, has what never changes.
     """
     # Only some facts ever change; the others need no sorting again.
     rows: dict[str, list[tuple[str, ...]]] = {}

@@ -135,10 +135,7 @@ _OTHER: Colour = (226, 226, 226)
 class RoomView:
     """The picture of one game's room, of `size` (height and width in pixels).
 
-    Args:
-        ids: the simulator's id of each named thing, for its position.
-        world: the state at the start.
-        floor: `[n, 2] int`, reachable grid points.
+    `ids` are the simulator's, for positions; `floor` are the reachable grid points, `[n, 2] int`.
     """
 
     def __init__(self, ids: Mapping[str, str], world: World, floor: NDArray[np.int64], size: tuple[int, int]) -> None:

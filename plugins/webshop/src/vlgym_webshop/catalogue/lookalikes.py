@@ -3,10 +3,9 @@
 In a group each product has two of four marks, attributes that only its page of features names (no
 title, description, first feature or option of any product of that kind does), once at a price
 within the limit that goals of the group state, and once above it. A goal asks for both marks, so one
-of the
-twelve meets it. Neither the search nor any text says which: prices stand on the pages of results
-and products, marks on the pages of features. The twelve are in a drawn order, as the search lists
-them.
+of the twelve meets it. Neither the search nor any text says which: prices stand on the pages of
+results and products, marks on the pages of features. The twelve are in a drawn order, as the search
+lists them.
 """
 
 from __future__ import annotations
