@@ -195,16 +195,14 @@ def judge_answers(answers_by_part: Mapping[str, Sequence[Answer]]) -> SightRepor
         if answers:
             grouped.setdefault(env_id, {})[pictures or "shown"] = answers
     probes = _judge_probes({env_id: group for env_id, group in grouped.items() if "shown" in group})
-    sees = _judge_sight(probes)
-    return SightReport(sees, probes, write_warnings(sees, probes))
 
-
-def _judge_sight(probes: Sequence[ProbeVerdict]) -> bool | None:
+    # A model that names the pictures in another order sees them, too.
     verdicts = {probe.verdict for probe in probes}
     orders = [probe.order for probe in probes if probe.order]
+    sees = False if UNCLEAR in verdicts else None
     if SIGHTED in verdicts or any(order.wrong and order.named for order in orders):
-        return True
-    return False if UNCLEAR in verdicts else None
+        sees = True
+    return SightReport(sees, probes, write_warnings(sees, probes))
 
 
 def _judge_probes(grouped: Mapping[str, Mapping[str, Sequence[Answer]]]) -> tuple[ProbeVerdict, ...]:

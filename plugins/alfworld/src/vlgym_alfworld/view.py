@@ -37,12 +37,6 @@ class Plan:
     area: Box
     bounds: tuple[float, float, float, float]
 
-    def free_spot(self, x: float, z: float, size: int) -> tuple[int, int]:
-        """Return the centre of the nearest free square of `size` pixels, else the point's pixel."""
-        across, down = _project(x, z, self.area, self.bounds)
-        spot = _nearest_free((across, down), (size, size), self.area, list(self.tiles.values()))
-        return spot or (round(across), round(down))
-
 
 @lru_cache(maxsize=64)
 def make_plan(
@@ -193,8 +187,10 @@ class RoomView:
     def _draw_agent(self, pen: ImageDraw.ImageDraw, world: World) -> None:
         column, row, turns = pose_of(world.agent_at)
         size = self._px(13)
-        x, y = self.plan.free_spot(column * GRID, row * GRID, size)
-        half = size // 2
+        across, down = _project(column * GRID, row * GRID, self.plan.area, self.plan.bounds)
+        tiles = list(self.plan.tiles.values())
+        spot = _nearest_free((across, down), (size, size), self.plan.area, tiles)
+        (x, y), half = spot or (round(across), round(down)), size // 2
         pen.ellipse((x - half, y - half, x + half, y + half), fill=AGENT, outline=BAND_GROUND)
         dx, dy = ((0, -1), (1, 0), (0, 1), (-1, 0))[turns]
         pen.line((x, y, x + dx * half, y + dy * half), fill=BAND_GROUND, width=self._px(3))

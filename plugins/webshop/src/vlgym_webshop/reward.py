@@ -46,12 +46,9 @@ _NOUNS_ALL_THE_SAME = frozenset(load_words("nouns"))
 @lru_cache(maxsize=4096)
 def tag_by_rule(name: str) -> tuple[str, ...]:
     """Return the nouns of a product name by the rule."""
-
-    def is_noun(word: str) -> bool:
-        other = word in _NOT_NOUNS or word.endswith(_ENDINGS)
-        return word in _NOUNS_ALL_THE_SAME or not other
-
-    return tuple(filter(is_noun, _WORD.findall(name.lower())))
+    words = _WORD.findall(name.lower())
+    others = {word for word in words if word in _NOT_NOUNS or word.endswith(_ENDINGS)}
+    return tuple(word for word in words if word in _NOUNS_ALL_THE_SAME or word not in others)
 
 
 def load_tagger(choice: str, generated: bool) -> tuple[str, Tagger]:
