@@ -1,3 +1,3 @@
-"""Probes of sight for vlgym: questions that only the picture answers. Importing this imports no environment code."""
+"""Probes of sight for vlgym: questions that only the picture answers."""
 
 __version__ = "0.1.0"

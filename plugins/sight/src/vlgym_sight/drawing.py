@@ -1,4 +1,4 @@
-"""Drawing tools of the probes: a canvas in shares of the picture's shorter side, with Pillow's font."""
+"""Drawing tools of the probes: a canvas in shares of the picture's shorter side."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def fade(colour: Colour, ground: Colour, contrast: float) -> Colour:
 
 
 class Canvas:
-    """A picture in the making. The unit is its shorter side; (0, 0) to (1, 1) is the square in its middle."""
+    """A picture. The unit is its shorter side; (0, 0) to (1, 1) is the square in its middle."""
 
     def __init__(self, size: tuple[int, int], ground: Colour) -> None:
         self.size = size
