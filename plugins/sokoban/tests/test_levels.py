@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from vlgym_sokoban.__main__ import main
-from vlgym_sokoban.board import score_of, upper_tenths
 from vlgym_sokoban.groups import GROUPS, load_group, read_levels, write_levels
-from vlgym_sokoban.level import LONGEST_SOLUTION, Level
+from vlgym_sokoban.level import LONGEST_SOLUTION, Level, score_of, upper_tenths
 from vlgym_sokoban.plugin import LEVELS, MINI
 from vlgym_sokoban.solver import SOLVED, replay, solve
 

@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 from gymnasium.utils import seeding
 from PIL import Image
-from vlgym_sokoban.board import Board
 from vlgym_sokoban.generator import LevelGenerator, RoomSize
-from vlgym_sokoban.level import DIRECTIONS, Level
+from vlgym_sokoban.level import DIRECTIONS, Board, Level
 from vlgym_sokoban.package import draw_board, find_file
 
 NAMES = list(DIRECTIONS)

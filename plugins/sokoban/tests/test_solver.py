@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from vlgym_sokoban.board import Board
 from vlgym_sokoban.generator import LevelGenerator, RoomSize
-from vlgym_sokoban.level import DIRECTIONS, Level
+from vlgym_sokoban.level import DIRECTIONS, Board, Level
 from vlgym_sokoban.solver import DEAD, SOLVED, UNKNOWN, Guide, Warehouse, replay, solve, to_mask
 
 Position = tuple[int, frozenset[int]]

@@ -29,8 +29,8 @@ from rapidfuzz import fuzz, utils
 
 from vlgym.errors import UserError, check_choice
 
+from .catalogue.generate import load_words
 from .catalogue.records import Goal, Product
-from .catalogue.taxonomy import load_words
 
 Tagger = Callable[[str], tuple[str, ...]]  # name of a product -> its nouns, in order, with repeats
 MODEL = "en_core_web_sm"

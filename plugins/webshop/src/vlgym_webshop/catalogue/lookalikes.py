@@ -18,9 +18,8 @@ from itertools import combinations
 
 from vlgym.env.seeding import SPLITS
 
-from .generate import choose_compatible, write_product
+from .generate import Kind, choose_compatible, load_taxonomy, write_product
 from .records import Goal, Product
-from .taxonomy import Kind, load_taxonomy
 from .wishes import draw_targets, split_of_target, write_goal
 
 LOOKALIKES_VERSION = 1  # bump it with every change of a product or goal
