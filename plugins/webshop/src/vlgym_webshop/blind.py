@@ -100,6 +100,8 @@ class Guesser(BlindPlayer):
             return products[0]
         if "click[buy now]" not in legal:
             return "click[back to search]"
+
+        # On the product's page the options are guessed, then it is bought.
         if self._tries is None:
             self._tries = [f"click[{value}]" for value in list_phrases(wish)[:TRIES]]
         return self._tries.pop(0) if self._tries else "click[buy now]"
