@@ -119,7 +119,7 @@ WRITES = {  # modules that write by other ways than those of `vlgym.files`
     "baselines/models/lora.py",  # in the folder of `written_whole`
     "baselines/runs/folder.py",  # in `written_whole` and `written_file`, and renames of folders
     "baselines/runs/logs.py",  # a figure, in memory; TensorBoard's files, in a folder of `make_folder`
-    "plugins/webshop/src/vlgym_webshop/catalogue/store.py",  # SQLite and the index, in a folder of their own
+    "plugins/webshop/src/vlgym_webshop/catalogue/build.py",  # SQLite and the index, in a folder of their own
 }
 
 

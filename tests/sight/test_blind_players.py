@@ -25,7 +25,7 @@ from vlgym.registry.registry_file import read_registry
 from vlgym.sight import blind_learner
 from vlgym.sight.blind import BlindPlayer, Searcher
 from vlgym.sight.blind_gap import find_blind_share
-from vlgym.sight.blind_learner import LEARNERS, TablePlayer, count_training, learn
+from vlgym.sight.blind_learner import LEARNERS, TABLE, count_training, learn
 from vlgym.sight.blind_policies import BlindPolicy, choose_player, load_players, make_constant
 from vlgym.testing import EnvConformance, Subject, certify
 from vlgym.testing.measure import JUDGED, find_constants, list_learners, measure_blind
@@ -296,8 +296,8 @@ def test_a_long_or_slow_environment_has_a_smaller_budget() -> None:
 def test_a_learner_of_the_registry_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blind_learner, "LEARNING_EPISODES", 300)
     with installed(SPEC):
-        policy = choose_player(SPEC, {"blind": {"success_policy": TablePlayer.name}})
-        assert policy.name == TablePlayer.name
+        policy = choose_player(SPEC, {"blind": {"success_policy": TABLE}})
+        assert policy.name == TABLE
         assert evaluate(SPEC.id, policy, split="test", episodes=20).success > 0.9
 
 

@@ -53,8 +53,7 @@ if TYPE_CHECKING:
 DRIVER_ERRORS = (WebDriverException, WebSocketException, HTTPError, OSError)
 """Errors of Selenium when the browser or its driver fails, hangs or is gone."""
 
-ATTEMPTS = 3
-"""Starts before a browser is given up: the driver's port may be taken before it listens there."""
+ATTEMPTS = 3  # starts before a browser is given up: its driver's port may be taken
 
 PROGRAMS = {
     "VLGYM_CHROMIUM": ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
@@ -360,11 +359,8 @@ class BrowserPool(Generic[Lent]):
     def borrow(self) -> Iterator[Lent]:
         """Lend a living browser for one piece of work, to one caller at a time.
 
-        An exception that leaves the block costs the browser, because its work is half done.
-
-        Raises:
-            BrowserError: the browser failed at the work; the next one to borrow gets another.
-            MissingSystemPartError: Chromium is not installed or does not start.
+        An exception that leaves the block costs the browser, because its work is half done. A
+        browser that fails at the work raises `BrowserError`; the next one to borrow gets another.
         """
         browser = self._take()
         try:
@@ -474,19 +470,14 @@ class Limits:
 class ProcessGuard:
     """Watches a process and its descendants in a `with` block, and kills them at a limit.
 
-    Args:
-        whole: says whether all processes are there that should be.
-
-    Attributes:
-        reason: `None`, or the limit that was passed, `timeout` or `memory`.
-        by_clock: whether only the clock passed it: the machine may have been busy.
-        whole: answer of `whole()` just before they were killed.
+    `whole` says whether all processes are there that should be; it is asked just before.
     """
 
     def __init__(self, pid: int, limits: Limits, whole: Callable[[], bool] = lambda: True) -> None:
         self.pid, self.limits = pid, limits
-        self.reason: str | None = None
-        self.whole, self.by_clock = True, False
+        self.reason: str | None = None  # the limit that was passed, `timeout` or `memory`
+        self.by_clock = False  # only the clock passed it: the machine may have been busy
+        self.whole = True
         self._ask_whole = whole
         self._watching = _repeat(self._look)
 

@@ -30,21 +30,10 @@ _USERS = range(61184, 65520)  # nobody's: systemd gives them to services for as 
 
 
 class Room:
-    """A running keeper, which writes to `log`.
+    """A running keeper, which writes to `log`; an `OSError` where it does not run.
 
-    Args:
-        folder: of `make_room_folder`; the programs may write there.
-        user: its owner, `None` for this process's user.
-        ports: TCP ports on 127.0.0.1 where we want to listen inside; 0 stands for any free one.
-
-    Attributes:
-        process: the keeper, the ancestor of everything in the room.
-        private: if not, anybody on this machine can reach the driver.
-        namespaces: whether Chromium can build its own sandbox here.
-        listeners: our sockets inside, in the order of `ports`; without a private network those whose port was free.
-
-    Raises:
-        OSError: the keeper does not run.
+    The programs may write into `folder`, of `make_room_folder`, whose owner is `user` (`None`: this
+    process's). `ports` are those on 127.0.0.1 where we listen inside; 0 stands for any free one.
     """
 
     def __init__(self, folder: Path, user: int | None, ports: Sequence[int], log: IO[bytes]) -> None:
@@ -56,12 +45,13 @@ class Room:
         number = inside.fileno()
         command = [sys.executable, "-I", "-S", str(_KEEPER), str(number), str(os.getpid())]
         with inside:
-            self.process = subprocess.Popen(
+            self.process = subprocess.Popen(  # the ancestor of everything in the room
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0,
                 cwd=folder, pass_fds=[number],
             )  # fmt: skip
 
-        # The keeper answers with its facts and the listening sockets.
+        # The keeper answers with its facts and the listening sockets, in the order of `ports`;
+        # without a private network only those whose port was free.
         self.listeners: list[socket.socket] = []
         try:
             self._control.send(json.dumps({"user": user, "ports": list(ports)}).encode())
@@ -74,7 +64,8 @@ class Room:
         if not facts:
             self.close()
             raise OSError("the keeper of the browser's network ended at once")
-        self.private, self.namespaces = bool(facts["private"]), bool(facts["namespaces"])
+        self.private = bool(facts["private"])  # if not, anybody on this machine can reach the driver
+        self.namespaces = bool(facts["namespaces"])  # Chromium can build its own sandbox here
         self.user = int(facts["user"])
 
     def launch(self, command: Sequence[str], environment: Mapping[str, str]) -> None:

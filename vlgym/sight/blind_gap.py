@@ -29,8 +29,7 @@ def find_scale(bounds: Mapping[str, Any] | None, least: str) -> tuple[float, flo
     """Return the returns that a score calls 0 (`least`: `floor` or `blind`) and 1 (`ceiling`).
 
     `None` where a bound (of an entry of `read_registry`) was not measured, or where less than a
-    fifth of
-    the way from floor to ceiling is left: a score would mean nothing.
+    fifth of the way from floor to ceiling is left: a score would mean nothing.
     """
     if not bounds or not all(bounds.get(name) for name in (least, "floor", "ceiling")):
         return None

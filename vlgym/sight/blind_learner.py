@@ -21,6 +21,7 @@ LEARNING_EPISODES, LEARNING_TURNS = 1000, 10_000  # budget of each learner, whic
 SLOW_EPISODES = 30  # budget where the card has `figure_episodes`: an episode is slow
 LEAST_EPSILON = 0.1  # share of random actions, to which it falls from 1 until half of the budget
 KNOWN = 3  # visits from which a row of the table is looked at
+LEARNERS = TABLE, LIST = "learnt table", "learnt list"
 Row = dict[str, list[float]]  # action -> sum of the returns that followed it, and their number
 
 
@@ -90,43 +91,22 @@ class Learner(BlindPlayer):
 
     def list_keys(self, text: str, legal: tuple[str, ...]) -> Sequence[Hashable]:
         """Return the keys of this turn's situation, the most exact first."""
-        raise TypeError(f"{type(self).__name__} must define list_keys()")
-
-
-class TablePlayer(Learner):
-    """Looks up text, legal actions and last feedback; else the last two; else all situations."""
-
-    name = "learnt table"
-
-    def list_keys(self, text: str, legal: tuple[str, ...]) -> Sequence[Hashable]:
+        if self.memory.name == LIST:
+            return (len(self.visited),)
         return (text, legal, self._feedback), (legal, self._feedback), ()
-
-
-class ListPlayer(Learner):
-    """Plays a list of moves that it knows by heart."""
-
-    name = "learnt list"
-
-    def list_keys(self, text: str, legal: tuple[str, ...]) -> Sequence[Hashable]:
-        return (len(self.visited),)
-
-
-LEARNERS: dict[str, type[Learner]] = {player.name: player for player in (TablePlayer, ListPlayer)}
-"""Name -> player."""
 
 
 def learn(spec: EnvSpec, make: Callable[[], Any], name: str) -> Callable[[random.Random], BlindPlayer]:
     """Let a learner, one of `LEARNERS`, learn on the train split; return the maker of its players."""
-    memory, player_class = Memory(name), LEARNERS[name]
-    episodes = count_training(spec)
+    memory, episodes = Memory(name), count_training(spec)
     rng, env = random.Random(f"{name} {spec.id}"), make()
     try:
         for number in range(episodes):
-            player = player_class(rng, memory, max(LEAST_EPSILON, 1 - 2 * number / episodes))
+            player = Learner(rng, memory, max(LEAST_EPSILON, 1 - 2 * number / episodes))
             _play(env, episode_seed(spec.id, "train", number), player)
     finally:
         env.close()
-    return partial(player_class, memory=memory)
+    return partial(Learner, memory=memory)
 
 
 def count_training(spec: EnvSpec) -> int:

@@ -40,8 +40,7 @@ from ..registry.making import make
 from ..types import StepRecord
 
 SUITE = "can-it-see"
-QUESTIONS = {"shown": 12, "grey": 5, "shuffled": 5}
-"""Questions of each probe, by what is done with its pictures."""
+QUESTIONS = {"shown": 12, "grey": 5, "shuffled": 5}  # of each probe, by its pictures
 
 ALPHA, CONTROL_ALPHA, ORDER_ALPHA = 0.01, 0.0005, 0.001
 NO_BETTER = 0.2  # p value from which the model counts as not seeing the remaining pictures
@@ -52,19 +51,13 @@ SIGHTED, UNCLEAR, UNREADABLE, TOLD, TOO_FEW = "sighted", "unclear", "unreadable"
 
 @dataclass(frozen=True)
 class Share:
-    """Share of right answers, with its 95 % Wilson interval.
-
-    Attributes:
-        unreadable: questions without a legal answer.
-        cut: of these, replies that a limit ended.
-        refused: of these, replies that declined.
-    """
+    """Share of right answers, with its 95 % Wilson interval."""
 
     right: int
     count: int
-    unreadable: int
-    cut: int
-    refused: int
+    unreadable: int  # questions without a legal answer
+    cut: int  # of these, replies that a limit ended
+    refused: int  # of these, replies that declined
     share: float
     low: float
     high: float
@@ -86,17 +79,14 @@ class Level:
 class Order:
     """Order of the pictures of earlier turns, as the answers name them.
 
-    Attributes:
-        table: `table[asked][place]`: how often the picture of that place was named; the last column
-            counts other answers and unreadable ones.
-        named: place that is named for each place asked for, if clear; `(0, 1, 2, 3)` is right.
-        only: where that is not clear, the last or the first place if that one alone is known.
+    `table[asked][place]` is how often the picture of that place was named; the last column counts
+    other answers and unreadable ones.
     """
 
     places: tuple[str, ...]
     table: tuple[tuple[int, ...], ...]
-    named: tuple[int, ...] | None
-    only: int | None
+    named: tuple[int, ...] | None  # for each place asked for, if clear; `(0, 1, 2, 3)` is right
+    only: int | None  # where that is not clear: the last or first place, if it alone is known
 
     @property
     def wrong(self) -> bool:
@@ -109,25 +99,19 @@ class Order:
 class ProbeVerdict:
     """The verdict on one probe.
 
-    Attributes:
-        chance: 1 / number of answers.
-        controls: with other pictures: `grey` and `shuffled`, those that were played.
-        p: of the answers against permuted ones.
-        verdict: `sighted`; `unclear`: not clearly better than guessing; `unreadable`: most replies
-            held no answer; `told`: right without the pictures, too; `too few`: even all right would
-            not have been enough.
-        levels: its sizes, smallest first; `smallest` is the smallest that was read.
+    It is `sighted`; `unclear`: not clearly better than guessing; `unreadable`: most replies held no
+    answer; `told`: right without the pictures, too; or `too few`: even all right are not enough.
     """
 
     env_id: str
     topic: str
-    chance: float
+    chance: float  # 1 / number of answers
     shown: Share
-    controls: dict[str, Share]
-    p: float
+    controls: dict[str, Share]  # with other pictures: `grey` and `shuffled`, those played
+    p: float  # of the answers against permuted ones
     verdict: str
-    levels: tuple[Level, ...] = ()
-    smallest: str | None = None
+    levels: tuple[Level, ...] = ()  # its sizes, smallest first
+    smallest: str | None = None  # that was read
     order: Order | None = None
 
 
@@ -211,16 +195,14 @@ def judge_answers(answers_by_part: Mapping[str, Sequence[Answer]]) -> SightRepor
         if answers:
             grouped.setdefault(env_id, {})[pictures or "shown"] = answers
     probes = _judge_probes({env_id: group for env_id, group in grouped.items() if "shown" in group})
-    sees = _judge_sight(probes)
-    return SightReport(sees, probes, write_warnings(sees, probes))
 
-
-def _judge_sight(probes: Sequence[ProbeVerdict]) -> bool | None:
+    # A model that names the pictures in another order sees them, too.
     verdicts = {probe.verdict for probe in probes}
     orders = [probe.order for probe in probes if probe.order]
+    sees = False if UNCLEAR in verdicts else None
     if SIGHTED in verdicts or any(order.wrong and order.named for order in orders):
-        return True
-    return False if UNCLEAR in verdicts else None
+        sees = True
+    return SightReport(sees, probes, write_warnings(sees, probes))
 
 
 def _judge_probes(grouped: Mapping[str, Mapping[str, Sequence[Answer]]]) -> tuple[ProbeVerdict, ...]:

@@ -4,7 +4,7 @@ from vlgym.testing import CHECKS, EnvConformance
 
 SWEPT = {
     "levels", "blind", "floor", "history", "resources", "values", "vector", "parser_time",
-    "processes", "silence", "oracle", "described", "words", "rewards", "endings",
+    "processes", "silence", "oracle", "described", "words", "rewards", "endings", "picture",
 }  # fmt: skip
 
 

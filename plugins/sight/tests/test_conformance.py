@@ -2,7 +2,10 @@
 
 from vlgym.testing import CHECKS, EnvConformance
 
-SWEPT = {"processes", "floor", "resources", "blind", "history", "values", "vector", "parser_time"}
+SWEPT = {
+    "processes", "floor", "resources", "blind", "history", "values", "vector", "parser_time",
+    "described", "oracle", "silence", "rewards",
+}  # fmt: skip
 
 
 class TestSight(EnvConformance):

@@ -1,4 +1,4 @@
-"""The text never tells the answer, and the picture tells it on every level."""
+"""Of probes and canaries the text never tells the answer, and the picture tells it on every level."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from vlgym_sight.colours import find_split
 from vlgym_sight.drawing import COLOURS, GROUND
-from vlgym_sight.plugin import EPISODES, PROBES, SEE_HISTORY, vlgym_suites
+from vlgym_sight.plugin import CANARIES, EPISODES, PROBES, SEE_HISTORY, vlgym_suites
 
 from vlgym.env.seeding import SPLITS, episode_seed
 from vlgym.env.spec import EnvSpec
+from vlgym.errors import UserError
+from vlgym.registry.lookup import get_registry
 from vlgym.registry.making import make
 
 SEEDS = 200
@@ -187,8 +189,7 @@ def test_every_probe_is_a_part_of_the_suite_and_its_prompt_holds_all_its_picture
 
 SMALLEST = {"SeeDigit": 15, "SeeText": 8, "SeeCount": 22, "SeeCell": 10}
 """Height in pixels, at 224 x 224, of the smallest digit, word, disc and label on any level."""
-FAINTEST = 70
-"""Least difference (of 255) of a symbol from its ground, in the channel where it is greatest."""
+FAINTEST = 70  # least difference (of 255) of a symbol from its ground, in its greatest channel
 
 
 def measure_symbols(picture: np.ndarray, title: str) -> tuple[int, int]:
@@ -229,3 +230,77 @@ def test_every_answer_of_a_level_is_legal_and_comes_up(title: str, counts: tuple
         assert answers == {*legal} if count < 10 else answers <= {*legal}
     env.reset(seed=0)
     assert env.legal_actions() == list(type(env).answers)
+
+
+CHANCES = {"CanaryColour": 1 / 8, "CanaryDigit": 1 / 10, "CanaryMemory": 1 / 12}
+DRAWS = 300
+each_canary = pytest.mark.parametrize("spec", CANARIES, ids=lambda spec: spec.title)
+
+
+def play(env: Any, seed: int, wrong: bool = False) -> tuple[list[Any], list[bytes]]:
+    """Play an episode with the oracle, or a wrong answer; return all texts, and the pictures."""
+    observation, info = env.reset(seed=seed)
+    texts, pictures, over = [], [], False
+    while not over:
+        texts.append((observation["text"], info["vlgym"]["legal_actions"], info["vlgym"]["feedback"]))
+        pictures.append(observation["image"].tobytes())
+        action = env.oracle()
+        if wrong and action != "next":
+            action = next(answer for answer in env.answers if answer != action)
+        observation, reward, over, _, info = env.step(f"<action>{action}</action>")
+    assert reward == info["success"] == (not wrong)
+    return [*texts, info["vlgym"]["feedback"]], pictures
+
+
+@each_canary
+def test_texts_are_the_same_and_pictures_others_for_all_seeds(spec: EnvSpec) -> None:
+    env, episodes = make(spec.id), 12
+    played = [play(env, episode_seed(spec.id, "test", n), wrong=n % 2 == 1) for n in range(episodes)]
+    assert all(texts == played[0][0] for texts, _ in played)
+    assert len(played[0][0]) == spec.max_turns + 1
+    assert len({picture for _, pictures in played for picture in pictures}) == episodes * spec.max_turns
+
+
+@each_canary
+def test_every_answer_is_equally_likely_whatever_the_other_pictures_show(spec: EnvSpec) -> None:
+    env: Any = make(spec.id, image_size=(16, 16))
+    chance, same, counts = 1 / len(env.answers), 0, Counter()
+    assert chance == CHANCES[spec.title]
+    for number in range(DRAWS):
+        env.reset(seed=episode_seed(spec.id, "test", number))
+        answer = env.shown[env.asked - 1]
+        counts[answer] += 1
+        same += env.shown.count(answer) - 1
+    assert max(counts.values()) < DRAWS * chance + 4 * (DRAWS * chance) ** 0.5
+    assert set(counts) == set(env.answers)
+    pairs = (env.pictures - 1) * DRAWS
+    assert abs(same - pairs * chance) <= 4 * (pairs * chance) ** 0.5
+
+
+@each_canary
+def test_the_recorded_blind_floor_is_chance(spec: EnvSpec) -> None:
+    entry, chance = get_registry().known[spec.id], CHANCES[spec.title]
+    deviation = (chance * (1 - chance) / entry["blind"]["episodes"]) ** 0.5
+    assert abs(entry["blind"]["success"] - chance) <= 3 * deviation
+    assert entry["ceiling"]["success"] == 1
+
+
+@pytest.mark.parametrize("asked", [1, 3])
+def test_only_the_asked_picture_changes_with_the_answer(asked: int) -> None:
+    env: Any = make("vlgym/CanaryMemory-v0", asked=asked)
+    pictures = []
+    for answer in ("house", "horse"):
+        env.reset(seed=0)
+        env.answer = env.shown[asked - 1] = answer
+        pictures.append([env.image()])
+        for _ in range(3):
+            pictures[-1].append(env.step(env.solve())[0]["image"])
+        assert env.oracle() == answer
+    same = [np.array_equal(one, other) for one, other in zip(*pictures, strict=True)]
+    assert same == [place != asked for place in range(1, 5)]
+
+
+@pytest.mark.parametrize("wrong", [{"asked": 5}, {"pictures": 5}, {"shows": "smell"}, {"pictures": 2}])
+def test_the_asked_turn_must_exist(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UserError):
+        make("vlgym/CanaryMemory-v0", **wrong)

@@ -1,15 +1,23 @@
-"""The shipped levels, level files, and the published numbers."""
+"""Levels, shipped, in files and drawn, and the published numbers."""
 
 from __future__ import annotations
 
+import hashlib
+import random
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock, patch
 
+import numpy as np
 import pytest
+from vlgym_sokoban import package
 from vlgym_sokoban.__main__ import main
-from vlgym_sokoban.board import score_of, upper_tenths
+from vlgym_sokoban.generator import LevelGenerator, RoomSize, reverse_play, split_of_room
 from vlgym_sokoban.groups import GROUPS, load_group, read_levels, write_levels
-from vlgym_sokoban.level import LONGEST_SOLUTION, Level
+from vlgym_sokoban.level import LONGEST_SOLUTION, Level, score_of, upper_tenths
+from vlgym_sokoban.package import find_file, load_generator, seed_generator
 from vlgym_sokoban.plugin import LEVELS, MINI
 from vlgym_sokoban.solver import SOLVED, replay, solve
 
@@ -19,20 +27,8 @@ from vlgym.errors import UserError
 
 SWEPT = pytest.mark.exhaustive
 
-# Steps of MageBench's stored solution of each level (from its `upper_bound.json`).
-SOLUTION_STEPS: dict[str, tuple[int, ...]] = {
-    "small-v0": (
-        11, 10, 18, 21, 14, 6, 4, 2, 6, 19, 10, 16, 2, 16, 8, 11, 4, 3, 14, 24, 8, 8, 9, 12, 5,
-        8, 9, 6, 8, 2, 11, 17, 10, 12, 7, 23, 7, 9, 6, 11, 22, 9, 8, 7, 15, 10, 15, 17, 4, 12,
-    ),
-    "small-v1": (15, 10, 18, 12, 6, 17, 16, 37, 25, 12, 24, 11, 22, 26, 8, 15, 26, 19, 24, 16),
-    "v0": (31, 22, 27, 23, 18, 15, 15, 24, 12, 28, 16, 36, 31, 33, 24),
-    "v1": (37, 43, 21, 24, 25, 44, 35, 22, 45, 32, 39, 33, 21, 21, 36, 36, 22, 33, 25, 18, 25, 14, 27, 41),
-    "v2": (39, 28, 21, 47, 24, 50, 45, 18, 45, 41, 47, 38, 42, 34, 47, 28, 44, 30, 32, 44, 48, 43),
-    "large-v0": (24, 37, 39, 13, 38, 34, 34, 16, 37, 35, 24, 24, 18, 18),
-    "large-v1": (48, 49, 29, 44, 33, 34, 41, 38, 34, 29, 41, 38, 35, 41, 44, 46, 30, 49),
-    "huge-v0": (35, 40, 32, 36, 41, 32, 31, 29, 48, 46, 44, 37, 36, 30, 33, 36, 37, 48, 40),
-}  # fmt: skip
+# Digest of the steps of MageBench's stored solutions, by group (from its `upper_bound.json`).
+SOLUTION_STEPS = "74a0ed1b7fbb6cdc"
 
 
 def idle_score(levels: list[Level]) -> float:
@@ -42,7 +38,7 @@ def idle_score(levels: list[Level]) -> float:
 def test_there_are_182_different_levels_with_the_published_steps() -> None:
     levels = {name: load_group(name) for name in GROUPS}
     steps = {name: tuple(len(level.solution) for level in group) for name, group in levels.items()}
-    assert steps == SOLUTION_STEPS
+    assert hashlib.sha256(repr(steps).encode()).hexdigest()[:16] == SOLUTION_STEPS
     assert {name: len(group) for name, group in steps.items()} == LEVELS
     assert len({level.checksum() for group in levels.values() for level in group}) == 182
     for name, group in GROUPS.items():
@@ -125,3 +121,69 @@ def test_the_command_writes_the_levels_that_the_episodes_of_the_split_draw(tmp_p
         drawn.reset(seed=episode_seed("vlgym/Sokoban-v0", "val", index))
         pool.reset(seed=0, options={"level": index})
         assert replace(pool.board.level, title=drawn.board.level.title) == drawn.board.level
+
+
+def draw_room(seed: int, dim: tuple[int, int], boxes: int, **changes: Any) -> Any:
+    """Return room and state of the package with some functions replaced, or its refusal."""
+    module = load_generator()
+    seed_generator(module, seed)
+    vars(module).update(changes)
+    try:
+        return np.stack(module.generate_room(dim=dim, num_steps=int(1.7 * sum(dim)), num_boxes=boxes)[:2])
+    except (RuntimeError, RuntimeWarning) as refusal:
+        return type(refusal)
+
+
+@pytest.mark.parametrize(
+    ("dim", "boxes", "seeds"), [((7, 7), 2, 8), pytest.param((7, 9), 3, 3, marks=pytest.mark.exhaustive)]
+)
+def test_the_fast_play_finds_the_packages_room(dim: tuple[int, int], boxes: int, seeds: int) -> None:
+    pairs = [
+        (draw_room(seed, dim, boxes), draw_room(seed, dim, boxes, reverse_playing=reverse_play))
+        for seed in range(seeds)
+    ]
+    assert all(np.array_equal(theirs, ours) for theirs, ours in pairs)
+    assert sum(isinstance(theirs, np.ndarray) for theirs, _ in pairs) > seeds // 2
+
+
+def test_private_seeding_gives_the_room_of_the_global_generators_and_leaves_them_alone() -> None:
+    python_state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        theirs = load_generator()
+        random.seed(11)
+        np.random.seed(11)  # noqa: NPY002
+        wanted = theirs.generate_room(dim=(7, 7), num_steps=23, num_boxes=2)[1]
+    finally:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)  # noqa: NPY002
+    assert np.array_equal(draw_room(11, (7, 7), 2)[1], wanted)
+    assert random.getstate() == python_state
+    assert np.array_equal(np.random.get_state()[1], numpy_state[1])  # noqa: NPY002
+
+
+def find_walls(level: Level) -> np.ndarray:
+    return np.array([[symbol == "#" for symbol in row] for row in level.to_rows()])
+
+
+def test_splits_share_no_room_and_none_of_the_shipped_levels() -> None:
+    generator = LevelGenerator(RoomSize(7, 7, 2, 23))
+    rooms: list[frozenset[int]] = []
+    for split in ("train", "val", "test"):
+        levels = [generator.draw(np.random.default_rng(seed), split) for seed in range(10)]
+        assert {split_of_room(find_walls(level)) for level in levels} == {split}
+        rooms += {level.walls for level in levels}
+    assert len(rooms) == len(set(rooms))
+    shipped = [level for name in GROUPS for level in load_group(name)]
+    assert {split_of_room(find_walls(level)) for level in shipped} == {"benchmark"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"return_value": Mock(version="0.0.5")}, r'found 0\.0\.5.*pip install --no-deps "gym-sokoban==0\.0\.6"'),
+        ({"side_effect": PackageNotFoundError}, "not installed"),
+    ],
+)
+def test_another_version_or_none_is_explained(answer: dict[str, Any], words: str) -> None:
+    with patch.object(package.importlib.metadata, "distribution", **answer), pytest.raises(UserError, match=words):
+        find_file("envs/room_utils.py")

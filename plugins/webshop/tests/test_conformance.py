@@ -6,7 +6,7 @@ from vlgym.testing import CHECKS, EnvConformance
 
 SWEPT = {
     "levels", "floor", "oracle", "blind", "vector", "history", "parser_time", "resources", "side_effects",
-    "processes", "silence", "words", "described", "rewards", "values", "endings",
+    "processes", "silence", "words", "described", "rewards", "values", "endings", "picture",
 }  # fmt: skip
 
 

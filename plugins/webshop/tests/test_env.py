@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from vlgym_webshop.blind import Shopper
+from vlgym_webshop.catalogue.generate import load_taxonomy
 from vlgym_webshop.catalogue.lookalikes import (
     GROUP,
     generate_lookalike,
@@ -19,7 +20,6 @@ from vlgym_webshop.catalogue.lookalikes import (
     share_attributes,
 )
 from vlgym_webshop.catalogue.records import Goal, Product
-from vlgym_webshop.catalogue.taxonomy import load_taxonomy
 from vlgym_webshop.catalogue.wishes import split_range
 from vlgym_webshop.reward import score_purchase
 from vlgym_webshop.services import get_services
@@ -163,8 +163,7 @@ def test_the_blind_shopper_buys_the_product_of_the_page_with_the_most_fitting_op
     assert [player.choose(wish, legal) for legal, _ in steps] == [action for _, action in steps]
 
 
-PRODUCTS = 240
-"""Twenty groups: enough for each split, and quickly made."""
+PRODUCTS = 240  # twenty groups: enough for each split, and quickly made
 
 NEWER = "vlgym/WebShop-v1"
 

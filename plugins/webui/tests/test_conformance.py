@@ -6,7 +6,7 @@ from vlgym.testing import CHECKS, EnvConformance
 
 SWEPT = (
     "levels", "floor", "oracle", "blind", "vector", "history", "parser_time", "words", "described", "resources",
-    "processes", "rewards", "silence", "parsers", "endings",
+    "processes", "rewards", "silence", "parsers", "endings", "values", "conduct", "picture",
 )  # fmt: skip
 
 

@@ -1,19 +1,22 @@
-"""Project folders: shipped ones are complete, and mistakes are named with their fix."""
+"""Project folders: shipped ones are complete and leave their looks to the pictures; mistakes are named."""
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from PIL import Image
-from vlgym_webui.code_parser import write_action
-from vlgym_webui.plugin import vlgym_suites
+from vlgym_webui.blind import PageWriter
+from vlgym_webui.code_parser import read_action, write_action
+from vlgym_webui.plugin import PROJECTS, vlgym_suites
 from vlgym_webui.project import Interaction, Project, ProjectError, Step, list_projects, load_project
 from vlgym_webui.shoot import main
 
 from vlgym.env.spaces import CHARSET, MAX_REPLY
+from vlgym.registry.making import make
 
 PAGE = (
     "<!DOCTYPE html>\n<html>\n<body>\n"
@@ -141,3 +144,54 @@ def test_the_script_makes_pictures(folder: Path, capsys: pytest.CaptureFixture[s
     with Image.open(folder / "_images" / "1.png") as picture:
         assert picture.size == (320, 240)
     assert len(load_project(f"{folder}/").pictures) == 1
+
+
+COLOURS = (
+    "amber|aqua|azure|beige|black|blue|brown|crimson|cyan|gold|gray|green|grey|indigo|ivory|khaki|lavender|lime|magenta|"
+    "maroon|navy|olive|orange|pink|purple|red|rose|silver|teal|turquoise|violet|white|yellow"
+)
+COLOUR = re.compile(rf"\b(?:{COLOURS})\b", re.IGNORECASE)
+HEX = re.compile(r"(?<!&)#[0-9a-f]{3}", re.IGNORECASE)  # a colour; `&#9733;` is a sign
+UNITS = "px|pixels?|%|percent|degrees?|em|rem|pt|cm|vh|vw"
+SIZE = re.compile(rf"\d\s*(?:{UNITS})(?![a-z])|rgba?\(|\d\s*x\s*\d", re.IGNORECASE)
+LOOKS = re.compile(r"\b(?:bold|italic|Liberation|font|corners|padding|margin|gradient|shadow|gaps?|wide|high)\b")
+QUOTED = re.compile(r"\"([^\"]*)\"")
+HEADING = re.compile(r"^##? .*$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", PROJECTS)
+def test_a_plain_description_holds_no_looks_and_all_words_names_and_times(name: str) -> None:
+    project = load_project(name)
+    assert not any("plain.md" in file for file in project.files), "it is a file of the page"
+    plain, full = project.plain, project.description
+    bare, bare_full = QUOTED.sub('""', plain), QUOTED.sub('""', full)
+    for looks, text in ((HEX, plain), (COLOUR, bare), (SIZE, bare), (LOOKS, bare)):
+        assert not looks.findall(text)
+    assert QUOTED.findall(plain) == [words for words in QUOTED.findall(full) if not HEX.match(words)]
+    assert HEADING.findall(plain) == HEADING.findall(full)
+    for pattern in (r"\b(?:class|classes|id|ids) ([a-z][a-z0-9-]*)", r"(\d[\d.]* s)\b"):
+        assert set(re.findall(pattern, bare_full)) <= set(re.findall(pattern, bare)), pattern
+
+
+def test_the_version_decides_which_description_the_prompt_holds() -> None:
+    for env_id, looks in (("vlgym/WebUI-v0", True), ("vlgym/WebUI-v1", False)):
+        env = make(env_id, project="accordion")
+        text = env.reset(seed=0)[0]["text"]
+        assert ("#fff8f0" in text) is looks
+        assert "Which flour is best?" in text
+        env.close()
+
+
+def write(name: str) -> dict[str, str]:
+    project = load_project(name)
+    text = f"You are a front-end developer.\n\n{project.description}\n\nThe page is compared at first and after ..."
+    return read_action(PageWriter(random.Random(0)).choose(text, ())) or {}
+
+
+def test_the_accordion_has_the_questions_answers_and_colours_of_its_description() -> None:
+    code = write("accordion")
+    for words in ("Baking questions", 'id="q2"', "Can I freeze the loaf?", "Strong white flour, with a fifth of rye"):
+        assert words in code["index.html"]
+    for rule in ("#fff8f0", "width: 520px", "margin: 48px auto", "#7c2d12", "#fed7aa", "#431407", "#9a3412", "#ffedd5"):
+        assert rule in code["style.css"]
+    assert 'classList.toggle("open"' in code["script.js"]

@@ -21,26 +21,20 @@ from .view import RoomView
 
 TAGS = range(10, 100)  # drawn numbers of objects, where the picture alone shall tell their names
 
-_IDLE: list[Any] = []
-"""Engines are never unloaded: each holds a copy of a C++ library; unloading can crash others."""
+_IDLE: list[Any] = []  # never unloaded: each has a copy of a C++ library, which can crash others
 
 
 class TextGame:
     """A running game and its picture, of `size` (height and width in pixels).
 
     `fast=False` plays with the untouched engine, for comparison.
-
-    Attributes:
-        feedback: at the start the room, then the answer to the last command.
-        commands: admissible commands, sorted by the engine.
-        ids: the simulator's id of each named thing.
     """
 
-    feedback: str
-    commands: list[str]
+    feedback: str  # at the start the room, then the answer to the last command
+    commands: list[str]  # admissible ones, sorted by the engine
     won: bool
     world: World
-    ids: dict[str, str]
+    ids: dict[str, str]  # the simulator's id of each named thing
 
     def __init__(self, size: tuple[int, int] = (448, 448), *, fast: bool = True) -> None:
         self._size = size

@@ -17,30 +17,20 @@ _CHANGING = frozenset({"atlocation", "inreceptacle", "holds", "opened", "istoggl
 
 @dataclass(frozen=True)
 class World:
-    """The state of a game. Things have the names of the commands, for example `mug 1`.
-
-    Attributes:
-        receptacle_kinds: type of each receptacle, lower case, for example `countertop`.
-        holder: the receptacle that each object is in or on; a held object has none.
-        openable: receptacles with a door or drawer.
-        states: for `clean`, `hot`, `cool`, `sliced` the objects in that state.
-        toggled: lamps that were switched on.
-        takeable: objects that can be picked up.
-        holds_kinds: for each receptacle type the object types that it can hold, lower case.
-    """
+    """The state of a game. Things have the names of the commands, for example `mug 1`."""
 
     agent_at: str
     receptacle_at: Mapping[str, str]
-    receptacle_kinds: Mapping[str, str]
+    receptacle_kinds: Mapping[str, str]  # type, lower case, for example `countertop`
     object_kinds: Mapping[str, str]
-    holder: Mapping[str, str]
+    holder: Mapping[str, str]  # object -> receptacle that it is in or on; a held one has none
     held: str | None
-    openable: frozenset[str]
+    openable: frozenset[str]  # receptacles with a door or drawer
     opened: frozenset[str]
-    states: Mapping[str, frozenset[str]]
-    toggled: frozenset[str]
-    takeable: frozenset[str]
-    holds_kinds: Mapping[str, frozenset[str]] = field(repr=False)
+    states: Mapping[str, frozenset[str]]  # `clean`, `hot`, `cool`, `sliced` -> objects
+    toggled: frozenset[str]  # lamps that were switched on
+    takeable: frozenset[str]  # objects that can be picked up
+    holds_kinds: Mapping[str, frozenset[str]] = field(repr=False)  # object types, lower case
 
     def receptacles_here(self) -> list[str]:
         """Return the receptacles at the agent's location, in the order of their names."""
@@ -78,10 +68,8 @@ def number_key(name: str) -> tuple[str, int]:
 def read_world(facts: Iterable[Any], names: Mapping[str, str], before: World | None = None) -> World:
     """Sort the engine's facts into a snapshot.
 
-    Args:
-        facts: propositions with `name` and `arguments`, which have a `name`, the engine's id.
-        names: the name in commands of each id, for example `mug 1`.
-        before: an earlier snapshot of the same game, from which to take what never changes.
+    `names` are those in commands of the engine's ids, for example `mug 1`. An earlier snapshot of
+    the game, `before`, has what never changes.
     """
     # Only some facts ever change; the others need no sorting again.
     rows: dict[str, list[tuple[str, ...]]] = {}
@@ -143,17 +131,12 @@ TREATMENTS = {CLEAN: ("clean", "SinkBasin"), HEAT: ("hot", "Microwave"), COOL: (
 
 @dataclass(frozen=True)
 class Goal:
-    """Goal of an episode: ALFRED's task and types, for example `Mug`.
-
-    Attributes:
-        parent: receptacle type that the object must be brought to; empty for `LOOK`.
-        toggle: type of the lamp for `LOOK`; else empty.
-    """
+    """Goal of an episode: ALFRED's task and types, for example `Mug`."""
 
     task: str
     thing: str
-    parent: str = ""
-    toggle: str = ""
+    parent: str = ""  # receptacle type that the object must be brought to; empty for `LOOK`
+    toggle: str = ""  # type of the lamp for `LOOK`; else empty
 
 
 def met_conditions(goal: Goal, world: World) -> tuple[bool, ...]:
@@ -186,23 +169,16 @@ def met_conditions(goal: Goal, world: World) -> tuple[bool, ...]:
 
 @dataclass(frozen=True)
 class Game:
-    """One game, with its PDDL domain and problem.
+    """One game, with its PDDL domain and problem."""
 
-    Attributes:
-        name: `task-Object-None-Receptacle-scene`, with `/trial_...` for a benchmark game.
-        scene: number of the floor plan.
-        sentence: the task in words, which the text grammar holds, too.
-        file: path of a benchmark game; empty for a generated one.
-    """
-
-    name: str
+    name: str  # `task-Object-None-Receptacle-scene`, with `/trial_...` for a benchmark game
     goal: Goal
-    scene: int
-    sentence: str
+    scene: int  # number of the floor plan
+    sentence: str  # the task in words, which the text grammar holds, too
     domain: str
     grammar: str
     problem: str
-    file: str = ""
+    file: str = ""  # path of a benchmark game; empty for a generated one
 
     def data(self) -> dict[str, Any]:
         """Return the content of a `game.tw-pddl` file."""

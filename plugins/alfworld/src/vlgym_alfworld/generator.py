@@ -88,8 +88,7 @@ def _location(pose: tuple[int, int, int, int], index: int) -> str:
     return mangle(f"loc|{pose[0]}|{pose[1]}|{pose[2]}|{pose[3]}|{index}")
 
 
-FEWEST_THINGS, MOST_THINGS = 12, 22
-"""Objects in a room, lamps not counted; a room with few kinds of object may have fewer."""
+FEWEST_THINGS, MOST_THINGS = 12, 22  # objects in a room, lamps aside; with few kinds fewer
 
 MOST_OF_A_KIND = 3
 MOST_TOGETHER = 8  # most objects in one receptacle
@@ -109,16 +108,10 @@ def draw_game(
     things: tuple[int, int] = (FEWEST_THINGS, MOST_THINGS),
     places: tuple[int, int] = (0, 999),
 ) -> Game:
-    """Draw a game.
+    """Draw a game in a room: `scene`, else (`seen`) an official training scene or an unseen one.
 
-    Args:
-        seen: whether the room is one of the official training scenes or of the unseen ones.
-        scene: a room, in place of a drawn one.
-        things: bounds on the number of objects.
-        places: bounds on the receptacles of a drawn room; without effect where no room fits.
-
-    Raises:
-        UserError: the chosen room does not afford the task.
+    `things` bounds the number of objects, `places` that of a drawn room's receptacles where a room
+    fits. A `UserError` says that the chosen room does not afford the task.
     """
     scenes: tuple[int, ...] = (scene,) if scene is not None else ()
     if scene is None:

@@ -19,7 +19,6 @@ import copy
 import gc
 import importlib
 import importlib.util
-import itertools
 import os
 import random
 import re
@@ -27,6 +26,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -178,7 +178,7 @@ def replacements() -> tuple[tuple[Any, str, Any], ...]:
         (textgen, "copy_context", _copy_context),
         (textgen, "deepcopy", copy_symbols),
         (textgen, "check_flag", lambda name: False),  # looks up debugging variables for every symbol
-        (queries.State, "facts", property(_all_facts)),
+        (queries.State, "facts", property(lambda state: list(chain.from_iterable(state._facts.values())))),
         (queries, "_parse_and_convert", _remember(parse_query, copy.copy)),
         (logic, "_parse_and_convert", _remember_grammar(logic, textgen)),
     )
@@ -210,11 +210,6 @@ def _remember_grammar(logic: ModuleType, textgen: ModuleType) -> Callable[..., A
         return dict(actions), grammar
 
     return parse
-
-
-def _all_facts(state: Any) -> list[Any]:
-    """Return the facts of a state in the engine's order, without a generator's cost."""
-    return list(itertools.chain.from_iterable(state._facts.values()))
 
 
 def _copy_symbols(kind: type) -> Callable[[Any], Any]:

@@ -12,8 +12,7 @@ IMAGE_SIZE = (300, 300)
 WIN = 50.0
 COMPAT = {None: WIN, "rl4vlm": WIN, "vldac": 1.0}  # argument `compat` -> reward of success
 ILLEGAL = 1.0  # subtracted for a reply without an admissible command
-EMPTY = "empty_reply"
-"""Failure of a reply without a character: the published code then draws a random command."""
+EMPTY = "empty_reply"  # failure of a reply without a character: the published code draws a command
 
 _MARKER = '"action":'
 _TAIL = 30

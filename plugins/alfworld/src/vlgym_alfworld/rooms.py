@@ -51,35 +51,22 @@ GRID = 0.25  # distance between two grid points of a room, metres
 
 @dataclass(frozen=True)
 class Place:
-    """A receptacle and where the agent stands to use it.
+    """A receptacle and where the agent stands to use it."""
 
-    Attributes:
-        id: the simulator's id, `Type|x|y|z` with metres, basins `Sink|x|y|z|SinkBasin`.
-        stand: grid column and row, quarter turns, camera angle (degrees downwards).
-    """
-
-    id: str
+    id: str  # the simulator's, `Type|x|y|z` with metres, basins `Sink|x|y|z|SinkBasin`
     kind: str
-    stand: tuple[int, int, int, int]
+    stand: tuple[int, int, int, int]  # grid column, row, quarter turns, degrees downwards
 
 
 @dataclass(frozen=True)
 class Room:
-    """One room.
+    """One room."""
 
-    Attributes:
-        scene: number of the floor plan, 1 to 430.
-        kind: `Kitchen`, `LivingRoom`, `Bedroom` or `Bathroom`.
-        floor: `[n, 2] int`, column and row of the grid points that the agent can reach.
-        places: the receptacles with a known position, in the order of their ids.
-        objects: types of object in the room that one of its receptacles can hold, sorted.
-    """
-
-    scene: int
-    kind: str
-    floor: NDArray[np.int64]
-    places: tuple[Place, ...]
-    objects: tuple[str, ...]
+    scene: int  # number of the floor plan, 1 to 430
+    kind: str  # `Kitchen`, `LivingRoom`, `Bedroom` or `Bathroom`
+    floor: NDArray[np.int64]  # `[n, 2]`, column and row of the grid points in reach
+    places: tuple[Place, ...]  # receptacles with a known position, in the order of their ids
+    objects: tuple[str, ...]  # types of object that one of the receptacles can hold, sorted
     has_desk_lamp: bool
 
     @property

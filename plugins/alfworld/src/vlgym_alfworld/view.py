@@ -37,12 +37,6 @@ class Plan:
     area: Box
     bounds: tuple[float, float, float, float]
 
-    def free_spot(self, x: float, z: float, size: int) -> tuple[int, int]:
-        """Return the centre of the nearest free square of `size` pixels, else the point's pixel."""
-        across, down = _project(x, z, self.area, self.bounds)
-        spot = _nearest_free((across, down), (size, size), self.area, list(self.tiles.values()))
-        return spot or (round(across), round(down))
-
 
 @lru_cache(maxsize=64)
 def make_plan(
@@ -105,8 +99,7 @@ def _nearest_free(
     return int(lefts[column]) + wide // 2, int(tops[row]) + tall // 2
 
 
-BASE = 448
-"""Side of the smallest picture that is drawn, pixels; smaller ones are scaled down from it."""
+BASE = 448  # side of the smallest drawn picture, pixels; smaller ones are scaled down from it
 
 BAND = 96  # height of the text band at the bottom, pixels at the basic size
 MARGIN, BAR = 3, 5  # margin and door bar of a tile, pixels at the basic size
@@ -136,10 +129,7 @@ _OTHER: Colour = (226, 226, 226)
 class RoomView:
     """The picture of one game's room, of `size` (height and width in pixels).
 
-    Args:
-        ids: the simulator's id of each named thing, for its position.
-        world: the state at the start.
-        floor: `[n, 2] int`, reachable grid points.
+    `ids` are the simulator's, for positions; `floor` are the reachable grid points, `[n, 2] int`.
     """
 
     def __init__(self, ids: Mapping[str, str], world: World, floor: NDArray[np.int64], size: tuple[int, int]) -> None:
@@ -197,8 +187,10 @@ class RoomView:
     def _draw_agent(self, pen: ImageDraw.ImageDraw, world: World) -> None:
         column, row, turns = pose_of(world.agent_at)
         size = self._px(13)
-        x, y = self.plan.free_spot(column * GRID, row * GRID, size)
-        half = size // 2
+        across, down = _project(column * GRID, row * GRID, self.plan.area, self.plan.bounds)
+        tiles = list(self.plan.tiles.values())
+        spot = _nearest_free((across, down), (size, size), self.plan.area, tiles)
+        (x, y), half = spot or (round(across), round(down)), size // 2
         pen.ellipse((x - half, y - half, x + half, y + half), fill=AGENT, outline=BAND_GROUND)
         dx, dy = ((0, -1), (1, 0), (0, 1), (-1, 0))[turns]
         pen.line((x, y, x + dx * half, y + dy * half), fill=BAND_GROUND, width=self._px(3))

@@ -151,11 +151,8 @@ def build_wheel(target: Path) -> None:
 
 def install_wheel(wheel: Path) -> None:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    command = [*pip, "install", "--no-deps", "--force-reinstall", str(wheel)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        detail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-3:])
-        raise UserError(f"pip could not install {wheel}:\n{detail}\nInstall that file by hand, without dependencies.")
+    command = [*pip, "install", "--no-deps", "--force-reinstall", wheel]
+    _run(command, wheel.with_suffix(".log"), f"install {wheel}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

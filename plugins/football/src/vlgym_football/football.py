@@ -83,8 +83,7 @@ class Football(VLEnv):
         **kwargs: of `VLEnv`.
 
     Options of `reset`: `scenario`, a name; `level`, 0 to 4: an open goal near by, one farther off,
-    a run past
-        defenders, that with a goalkeeper, MageBench's situations.
+        a run past defenders, that with a goalkeeper, MageBench's situations.
 
     Raises:
         UserError: an argument is out of its range, a scenario file is bad, or the engine is not

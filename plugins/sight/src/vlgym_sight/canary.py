@@ -1,4 +1,4 @@
-"""Canary: does a picture reach the model? The answer stands in one picture of an episode and nowhere else."""
+"""Canary: does a picture reach the model? The answer stands in one picture of an episode only."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Canary(Series):
     Endings: terminated by the answer, and by an unreadable reply (`invalid_action="terminate"`).
     Success: the right answer. Without the picture of turn `asked` no policy is right with a
         probability above 1/8 (CanaryColour), 1/10 (CanaryDigit) or 1/12 (CanaryMemory).
-    Info: `answer`, `given`, `shown`: what the pictures show, in order. Splits differ by seed only.
+    Info: `answer`, `given`, `shown`: what the pictures show, in order. Splits differ by seed.
     Oracle: exact.
     References: none; it is vlgym's own.
 
@@ -61,7 +61,7 @@ class Canary(Series):
         return replace(outcome, feedback="answered") if outcome.terminated else outcome
 
     def think(self, action: str) -> str:
-        """Return a thought in the last turn only: an earlier one would make the history needless."""
+        """Return a thought in the last turn: an earlier one would make the history needless."""
         shown = f"Picture {self.asked} shows the {self.shows} {self.answer}."
         return "" if action == NEXT else shown
 

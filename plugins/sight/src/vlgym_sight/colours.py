@@ -22,8 +22,8 @@ class SeeColour(Question):
     """SeeColour: name a colour.
 
     Goal: say what colour the shape has.
-    Observation: a picture, 224 x 224 pixels by default, with one shape on grey; shape, size and place
-        vary. The text is the same for every episode.
+    Observation: a picture of 224 x 224 pixels with one shape on grey; shape, size and place vary. The
+        text is the same for every episode.
     Actions: `red`, `orange`, `yellow`, `green`, `blue`, `purple`, `black`, `white`.
     Reward: 1 for the right colour, else 0.
     Endings: terminated by the answer; an unreadable reply is the only turn, and truncates.
@@ -81,18 +81,18 @@ class Series(Question):
 class SeeHistory(Series):
     """SeeHistory: remember pictures, and their order.
 
-    Goal: look at four pictures, one a turn, and say what colour one of them had; only the last turn asks which one.
-    Observation: four pictures, 224 x 224 pixels by default, each of one colour: all over, or one large
-        shape on grey (the same in all four pictures of an episode). The four colours differ. The text
-        says which picture of four this is, and with the fourth it asks for the first, the second, the
-        third or the last. By default the prompt holds all three past turns with their pictures.
-    Actions: `next` in turns 1 to 3; then one of the eight colours, others than those shown included.
+    Goal: look at four pictures, one a turn, and say what colour one of them had, as the last asks.
+    Observation: four pictures of 224 x 224 pixels, each of one colour: all over, or one large shape
+        on grey (the same in an episode). The four colours differ. The text says which picture of
+        four this is, and with the fourth it asks for the first, the second, the third or the last.
+        By default the prompt holds all three past turns with their pictures.
+    Actions: `next` in turns 1 to 3; then one of the eight colours, shown or not.
     Reward: 1 for the right colour, else 0.
     Endings: terminated by the answer, and by an unreadable reply (`invalid_action="terminate"`);
         truncated after 4 turns where `invalid_action` is another.
     Success: the right colour. Guessing is right in 1 of 8 episodes.
     Info: `answer`, `given`, `shown`: the four colours in order, `asked`: the asked place, 0 to 3.
-    Splits: no four colours in the same order are shown in two of train, val and test. Oracle: exact.
+    Splits: no four colours in the same order are shown in two splits. Oracle: exact.
     References: none; it is vlgym's own.
     """
 

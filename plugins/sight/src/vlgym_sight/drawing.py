@@ -1,4 +1,4 @@
-"""Drawing tools of the probes: a canvas in shares of the picture's shorter side, with Pillow's font."""
+"""Drawing tools of the probes: a canvas in shares of the picture's shorter side."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fade(colour: Colour, ground: Colour, contrast: float) -> Colour:
 
 
 class Canvas(Layout):
-    """A canvas whose unit is the picture's shorter side; (0, 0) to (1, 1) is the square in its middle."""
+    """A canvas. The unit is its shorter side; (0, 0) to (1, 1) is the square in its middle."""
 
     def __init__(self, size: tuple[int, int], ground: Colour) -> None:
         height, width = self.size = size

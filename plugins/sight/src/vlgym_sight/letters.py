@@ -10,20 +10,11 @@ from numpy.typing import NDArray
 from .drawing import COLOURS, SUITS, Canvas, fade
 from .question import Question, choose
 
-WORDS = (
-    "apple", "bread", "chair", "cloud", "grass", "horse", "house", "light", "mouse", "plant", "stone", "table",
-)  # fmt: skip
-ALIKE = (
-    "hoist", "horns", "horse", "hoses", "hours", "house", "moist", "month", "morse", "mouse", "mouth", "noses",
-    "norse", "nurse", "tours", "worse",
-)  # fmt: skip
-"""Words that differ by a letter or two."""
-SIZES = {"small": 1 / 16, "medium": 1 / 9, "large": 1 / 5}
-"""Font size in shares of the picture's shorter side: 14, 25 and 45 pixels at 224."""
-
-RANKS = (
-    "ace", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "jack", "queen", "king",
-)  # fmt: skip
+_WORDS = "apple bread chair cloud grass horse house light mouse plant stone table"
+_ALIKE = "hoist horns horse hoses hours house moist month morse mouse mouth noses norse nurse tours worse"
+_RANKS = "ace two three four five six seven eight nine ten jack queen king"
+WORDS, ALIKE, RANKS = (tuple(line.split()) for line in (_WORDS, _ALIKE, _RANKS))
+SIZES = {"small": 1 / 16, "medium": 1 / 9, "large": 1 / 5}  # of the font, in shorter sides
 
 _INKS = (("black", "white"), ("white", "black"), ("blue", "white"), ("white", "blue"), ("black", "yellow"))
 _TWO_DIGITS = tuple(str(number) for number in range(10, 100))
@@ -35,7 +26,7 @@ class SeeDigit(Question):
     """SeeDigit: read one digit.
 
     Goal: say which digit the picture shows.
-    Observation: a picture, 224 x 224 pixels by default, with one large digit; place, size and colours
+    Observation: a picture of 224 x 224 pixels with one large digit; place, size and colours
         vary. The text is the same for every episode.
     Actions: `0` to `9`; on levels 0, 3 and 4 other numbers, those that the text lists.
     Reward: 1 for the right digit, else 0.
@@ -81,8 +72,8 @@ class SeeText(Question):
     """SeeText: read one word, in large, medium or small letters.
 
     Goal: say which word of the list the picture shows.
-    Observation: a picture, 224 x 224 pixels by default, with one word of five letters. Its font size is
-        1/5, 1/9 or 1/16 of the picture's shorter side (45, 25 or 14 pixels of 224), drawn uniformly;
+    Observation: a picture of 224 x 224 pixels with one word of five letters. Its font size is
+        1/5, 1/9 or 1/16 of the shorter side (45, 25 or 14 pixels of 224), drawn uniformly;
         place and colours vary. The text is the same for every episode.
     Actions: the 12 words of the list.
     Reward: 1 for the right word, else 0.
@@ -137,7 +128,7 @@ class SeeCard(Question):
     """SeeCard: read rank and suit of a playing card.
 
     Goal: say which card the picture shows.
-    Observation: a picture, 224 x 224 pixels by default, with one card: in the corner its rank (A, 2 to
+    Observation: a picture of 224 x 224 pixels with one card: in the corner its rank (A, 2 to
         10, J, Q, K) over its suit, in the middle the suit again. The place varies a little. The text is
         the same for every episode.
     Actions: the 52 cards, from `ace of clubs` to `king of spades`.

@@ -28,7 +28,7 @@ class SeeSide(Question):
     """SeeSide: tell left from right.
 
     Goal: say in which half of the picture the shape is.
-    Observation: a picture, 224 x 224 pixels by default, with one shape well inside its left or its
+    Observation: a picture of 224 x 224 pixels with one shape well inside its left or its
         right half; shape, colour and place vary. The text is the same for every episode.
     Actions: `left`, `right`.
     Reward: 1 for the right half, else 0.
@@ -60,7 +60,7 @@ class SeeCount(Question):
     """SeeCount: count discs.
 
     Goal: say how many discs the picture shows.
-    Observation: a picture, 224 x 224 pixels by default, with one to six discs of one colour that do not
+    Observation: a picture of 224 x 224 pixels with one to six discs of one colour that do not
         touch; places and colour vary. The text is the same for every episode.
     Actions: `1` to `6`; on other levels up to `16`.
     Reward: 1 for the right number, else 0.
@@ -108,7 +108,7 @@ class SeeCell(Question):
     """SeeCell: find a mark in a labelled grid.
 
     Goal: say in which cell the mark stands.
-    Observation: a picture, 224 x 224 pixels by default, with a grid of 3 x 3 cells, letters A to C over
+    Observation: a picture of 224 x 224 pixels with a grid of 3 x 3 cells, letters A to C over
         its columns and digits 1 to 3 at its rows, and one mark; its shape and colour vary. The text is
         the same for every episode.
     Actions: `A1` to `C3`, column first; on other levels up to `G7`.

@@ -1,4 +1,4 @@
-"""The plugin's specs and its parts of the suite `can-it-see`; importing this module imports no environment code."""
+"""The plugin's specs and its parts of the suite `can-it-see`. It imports no environment code."""
 
 from __future__ import annotations
 

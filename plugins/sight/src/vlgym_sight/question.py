@@ -14,21 +14,15 @@ from vlgym.types import Outcome
 class Question(VLEnv):
     """A question about a picture.
 
-    Attributes:
-        topic: name in a report.
-        answers: every possible answer, in the order in which the text lists them.
-        given: the answer that was given; `None` until then.
-        looks: variations of the picture, drawn at the start, which do not depend on the answer.
-        skipped: numbers that are drawn and thrown away at the start: the least with which the first
-            12 test questions, those of the suite, have balanced answers. A model that always says
-            `right` must not look as if it saw.
-        contrast: share of the ink's difference from its ground that is drawn; levels lower it.
+    `skipped` numbers are drawn and thrown away at the start: the least with which the first 12 test
+    questions, those of the suite, have balanced answers. A model that always says `right` must not
+    look as if it saw.
     """
 
-    topic: ClassVar[str]
-    answers: tuple[str, ...]
+    topic: ClassVar[str]  # name in a report
+    answers: tuple[str, ...]  # all of them, in the order in which the text lists them
     skipped: ClassVar[int] = 0
-    contrast: float = 1.0
+    contrast: float = 1.0  # share of the ink's difference from its ground that is drawn
     prompt = PromptTemplate(
         version=1, instructions="Look at the picture. {task}\n{format}", turn="{state}Legal actions: {actions}"
     )
@@ -37,7 +31,7 @@ class Question(VLEnv):
         super().__init__(**kwargs)
         self.answer = self.answers[0]
         self.given: str | None = None
-        self.looks: dict[str, Any] = {}
+        self.looks: dict[str, Any] = {}  # they do not depend on the answer
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         rng.random(self.skipped)

@@ -20,7 +20,7 @@ from PIL import Image
 
 from vlgym.errors import UserError
 
-from .board import Board
+from .level import Board
 
 VERSION = "0.0.6"
 

@@ -14,9 +14,8 @@ from vlgym.errors import UserError, check_choice
 from vlgym.parsers.headings import HeadingParser, HeadingPlanParser
 from vlgym.types import Outcome
 
-from .board import STEP_PENALTY, Board, score_of, to_tenths, upper_tenths
 from .groups import LevelSource
-from .level import DIRECTIONS, LETTERS, LONGEST_SOLUTION, Level
+from .level import DIRECTIONS, LETTERS, LONGEST_SOLUTION, STEP_PENALTY, Board, Level, score_of, to_tenths, upper_tenths
 from .package import CELL_PIXELS, draw_board
 from .solver import Guide
 

@@ -14,8 +14,7 @@ from itertools import pairwise
 
 from vlgym.errors import UserError
 
-from .board import Board, Move
-from .level import DIRECTIONS, LETTERS, Level
+from .level import DIRECTIONS, LETTERS, Board, Level, Move
 
 DEAD = 1 << 20  # the bound of a position from which no solution exists
 

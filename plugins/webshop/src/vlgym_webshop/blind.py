@@ -90,7 +90,8 @@ class Guesser(BlindPlayer):
         self._tries: list[str] | None = None
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
-        wish = read_wish(text)
+        match = _INSTRUCTION.search(text)
+        wish = _PRICE.sub("", match[1].lower()) if match else ""
         if any(action.startswith("search[") for action in legal):
             words = [word for word in _PHRASE_WORD.findall(wish) if word not in _FILLERS]
             return f"search[{' '.join(words[:12]) or 'gift'}]"
@@ -99,15 +100,11 @@ class Guesser(BlindPlayer):
             return products[0]
         if "click[buy now]" not in legal:
             return "click[back to search]"
+
+        # On the product's page the options are guessed, then it is bought.
         if self._tries is None:
             self._tries = [f"click[{value}]" for value in list_phrases(wish)[:TRIES]]
         return self._tries.pop(0) if self._tries else "click[buy now]"
-
-
-def read_wish(text: str) -> str:
-    """Return the instruction in lower case, without its price limit; empty where there is none."""
-    match = _INSTRUCTION.search(text)
-    return _PRICE.sub("", match[1].lower()) if match else ""
 
 
 def list_phrases(wish: str) -> list[str]:

@@ -22,8 +22,7 @@ from vlgym.types import Image
 if TYPE_CHECKING:
     from .site.server import ShopServer
 
-VIEWPORT = (672, 896)
-"""Height and width of the window: multiples of 28 and 32, which vision models' patches tile."""
+VIEWPORT = (672, 896)  # height and width of the window: multiples of 28 and 32, as models' patches
 
 _SWITCHES = (
     "--kiosk",  # no tabs and tool bars to draw: a tenth of the work of a page
@@ -42,9 +41,7 @@ _FETCH = """fetch(%(url)s, {signal: AbortSignal.timeout(%(limit)d)}).then(answer
 class WindowPool(BrowserPool["Window"]):
     """Photographs pages with one Chromium at a time. Safe for threads; not for use after a fork.
 
-    Args:
-        host: returns the only server that it can reach, when a Chromium starts.
-        page_seconds: longest time that a page may take to load or to be photographed.
+    `host` returns the only server that it can reach. A page may take `page_seconds` to load.
     """
 
     def __init__(self, host: Callable[[], ShopServer], page_seconds: float = 30.0) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from .catalogue.generate import load_words
 from .catalogue.records import Goal, Product
-from .catalogue.taxonomy import load_words
 from .reward import count_options
 from .search import PAGE
 from .services import Shop

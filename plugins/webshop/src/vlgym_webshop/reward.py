@@ -29,8 +29,8 @@ from rapidfuzz import fuzz, utils
 
 from vlgym.errors import UserError, check_choice
 
+from .catalogue.generate import load_words
 from .catalogue.records import Goal, Product
-from .catalogue.taxonomy import load_words
 
 Tagger = Callable[[str], tuple[str, ...]]  # name of a product -> its nouns, in order, with repeats
 MODEL = "en_core_web_sm"
@@ -46,12 +46,9 @@ _NOUNS_ALL_THE_SAME = frozenset(load_words("nouns"))
 @lru_cache(maxsize=4096)
 def tag_by_rule(name: str) -> tuple[str, ...]:
     """Return the nouns of a product name by the rule."""
-
-    def is_noun(word: str) -> bool:
-        other = word in _NOT_NOUNS or word.endswith(_ENDINGS)
-        return word in _NOUNS_ALL_THE_SAME or not other
-
-    return tuple(filter(is_noun, _WORD.findall(name.lower())))
+    words = _WORD.findall(name.lower())
+    others = {word for word in words if word in _NOT_NOUNS or word.endswith(_ENDINGS)}
+    return tuple(word for word in words if word in _NOUNS_ALL_THE_SAME or word not in others)
 
 
 def load_tagger(choice: str, generated: bool) -> tuple[str, Tagger]:
@@ -87,8 +84,7 @@ def _load_spacy() -> Tagger:
     return tag
 
 
-COLOURS = load_words("published_colours")
-"""The published words in their order: `dark navy blue` is `blue`, `shredded` is `red`."""
+COLOURS = load_words("published_colours")  # in order: `dark navy blue` is `blue`
 THRESHOLD = 85  # token_set_ratio (0 to 100, rounded) must exceed this
 
 
@@ -99,21 +95,14 @@ def normalize_colour(text: str) -> str:
 
 @dataclass(frozen=True)
 class Score:
-    """A purchase, judged.
-
-    Attributes:
-        attributes: share of the goal's attributes met.
-        options: share of the goal's options met; 1 where the goal has none.
-        type: r_type, one of 0, 0.1, 0.5, 1.
-        price: 1 if the price is within the limit, else 0.
-    """
+    """A purchase, judged."""
 
     reward: float
-    attributes: float
-    options: float
-    type: float
-    price: float
-    title: float
+    attributes: float  # share of the goal's attributes met
+    options: float  # share of the goal's options met; 1 where the goal has none
+    type: float  # r_type, one of 0, 0.1, 0.5, 1
+    price: float  # 1 if the price is within the limit, else 0
+    title: float  # title_score
 
 
 def score_purchase(product: Product, chosen: Mapping[str, str], goal: Goal, tagger: Tagger = tag_by_rule) -> Score:

@@ -34,17 +34,11 @@ class Page:
 
 @dataclass(frozen=True)
 class Rules:
-    """Legal actions on a page, and the page after each.
+    """Legal actions on a page, and the page after each."""
 
-    Attributes:
-        search: returns the article numbers that a query finds, best first.
-        product: returns a product by article number; raises `KeyError` where there is none.
-        search_anywhere: accepts a search on every page, as the published text environment does.
-    """
-
-    search: Callable[[str], list[str]]
-    product: Callable[[str], Product]
-    search_anywhere: bool = False
+    search: Callable[[str], list[str]]  # query -> the article numbers that it finds, best first
+    product: Callable[[str], Product]  # by article number; a `KeyError` where there is none
+    search_anywhere: bool = False  # on every page, as in the published text environment
 
     def clickables(self, page: Page, *, options: bool = True) -> list[str]:
         """Return the names that `click[...]` accepts, in lower case, in the order of the page."""

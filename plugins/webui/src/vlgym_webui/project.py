@@ -181,12 +181,7 @@ def list_folders() -> list[Path]:
 
 
 def load_project(name: str) -> Project:
-    """Load a shipped project by name, or any folder by its path.
-
-    Raises:
-        UserError: there is no such project.
-        ProjectError: one of its files is malformed, or the interactions exist only as Python code.
-    """
+    """Load a shipped project by name, or any folder by its path; a `UserError` for no good one."""
     folder = Path(name) if "/" in name or "\\" in name else FOLDER / name
     if not (folder / "index.html").is_file():
         names = [path.name for path in list_folders()]

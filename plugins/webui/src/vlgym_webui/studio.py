@@ -51,9 +51,7 @@ class Studio:
     def evaluate(self, project: Project, code: Mapping[str, str], *, compat: bool = False) -> Evaluation:
         """Score the page of `code` (by file name); `compat` is the published scoring.
 
-        Raises:
-            ProjectError: the target itself fails.
-            MissingSystemPartError: there is no browser.
+        A `ProjectError` says that the target fails, a `MissingSystemPartError` names the browser.
         """
         files = project.assets | {name: text.encode("utf-8", "replace") for name, text in code.items()}
         key = (_fingerprint(project), _digest(files), compat)

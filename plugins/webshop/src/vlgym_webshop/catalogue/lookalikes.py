@@ -3,10 +3,9 @@
 In a group each product has two of four marks, attributes that only its page of features names (no
 title, description, first feature or option of any product of that kind does), once at a price
 within the limit that goals of the group state, and once above it. A goal asks for both marks, so one
-of the
-twelve meets it. Neither the search nor any text says which: prices stand on the pages of results
-and products, marks on the pages of features. The twelve are in a drawn order, as the search lists
-them.
+of the twelve meets it. Neither the search nor any text says which: prices stand on the pages of
+results and products, marks on the pages of features. The twelve are in a drawn order, as the search
+lists them.
 """
 
 from __future__ import annotations
@@ -19,13 +18,11 @@ from itertools import combinations
 
 from vlgym.env.seeding import SPLITS
 
-from .generate import choose_compatible, write_product
+from .generate import Kind, choose_compatible, load_taxonomy, write_product
 from .records import Goal, Product
-from .taxonomy import Kind, load_taxonomy
 from .wishes import draw_targets, split_of_target, write_goal
 
-LOOKALIKES_VERSION = 1
-"""Bump it with every change that alters a product or goal of these catalogues."""
+LOOKALIKES_VERSION = 1  # bump it with every change of a product or goal
 
 MARKS = 4  # attributes of a kind that tell the products of a group apart
 GROUP = 12  # products of a group: six pairs of marks, each at two prices

@@ -19,34 +19,22 @@ class Review:
 
 @dataclass(frozen=True)
 class Product:
-    """One thing on sale. All texts but `product_category` are printable ASCII.
+    """One thing on sale. All texts but `product_category` are printable ASCII."""
 
-    Attributes:
-        asin: article number, upper case.
-        bullets: the list under "Features".
-        query: the search that finds this kind of product; part of the reward's type score.
-        product_category: category levels, joined by ` › `.
-        options: option name -> values, both lower case.
-        attributes: hidden attributes that goals ask for.
-        price: price in dollars that the reward compares; `price_tag` is shown.
-        rating: stars as shown, or `N.A.`.
-        picture: drawing that shows it (see `site.pictures`).
-    """
-
-    asin: str
+    asin: str  # article number, upper case
     title: str
     description: str
-    bullets: tuple[str, ...]
+    bullets: tuple[str, ...]  # the list under "Features"
     category: str
-    query: str
-    product_category: str
-    options: Mapping[str, tuple[str, ...]]
-    attributes: tuple[str, ...]
-    price: float
-    price_tag: str
-    rating: str = "N.A."
+    query: str  # finds this kind of product; part of the reward's type score
+    product_category: str  # category levels, joined by ` › `
+    options: Mapping[str, tuple[str, ...]]  # name -> values, both lower case
+    attributes: tuple[str, ...]  # hidden ones that goals ask for
+    price: float  # in dollars, which the reward compares
+    price_tag: str  # shown
+    rating: str = "N.A."  # stars as shown
     reviews: tuple[Review, ...] = ()
-    picture: str = "box"
+    picture: str = "box"  # drawing that shows it (see `site.pictures`)
 
     def to_json(self) -> str:
         """Return the product as one line of JSON."""
@@ -70,16 +58,13 @@ class Product:
 
 @dataclass(frozen=True)
 class Goal:
-    """A shopper's goal: a wish for a product, with the attributes and option values that count.
-
-    `price_upper` is the highest price that counts, in dollars (1,000,000 without a limit).
-    """
+    """A shopper's goal: a wish for a product, with the attributes and option values that count."""
 
     asin: str
     instruction: str
     attributes: tuple[str, ...]
     options: tuple[str, ...]
-    price_upper: float
+    price_upper: float  # highest price that counts, in dollars; 1,000,000 without a limit
     title: str
     query: str
     product_category: str

@@ -10,9 +10,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
-from .generate import generate_product
+from .generate import Kind, generate_product, load_data, load_taxonomy
 from .records import Goal, Product
-from .taxonomy import Kind, load_data, load_taxonomy
 
 COUNTS = {"test": 500, "val": 1000, "train": 10_587}
 """Goals of each split, in the order of their numbers: as many as WebShop's human instructions."""

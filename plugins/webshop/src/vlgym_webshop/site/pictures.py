@@ -6,7 +6,7 @@ import hashlib
 from functools import lru_cache
 from string import Template
 
-from ..catalogue.taxonomy import load_data
+from ..catalogue.generate import load_data
 
 _STROKE = 'stroke="$d" stroke-width="1.5" stroke-linejoin="round"'
 _FALLBACK = (
