@@ -58,7 +58,7 @@ def test_recording_changes_no_number_of_training(finished, tmp_path):
     assert_same_end(finished, out)
 
 
-def test_rollouts_of_groups_are_recorded_one_episode_at_a_time(tmp_path, some_bandits):
+def test_rollouts_of_groups_are_recorded_one_episode_at_a_time(tmp_path):
     learner = on_stage(loop, env=CUT, num_envs=4, group=2)
     recorder = EpisodeRecorder(tmp_path / "episodes", describe("x", {}, [CUT], {}), every=2, keep=9)
     learner.collector.recorder = recorder
