@@ -25,7 +25,7 @@ from vlgym.errors import FailedError, UserError
 from vlgym.games.multi import Round
 from vlgym.types import Reply, Turn
 
-ONE, TWO = "<action>one</action>", "<action>two</action>"
+ONE = "<action>one</action>"
 
 
 @pytest.fixture(autouse=True)
@@ -55,8 +55,8 @@ def make(folder: Path, env: str = "vlgym/Nim-v0", say: Callable[[Turn], str] = l
     changes = options.pop("changes", {})
     config = replace(self_play.Config(**SMALL), env=env, pool=PoolOptions(**options), **changes).resolve()
     stage = Stage(config, small_engine())
-    stage.out, stage.policy = folder, Scripted(stage.weights.engine, say)  # type: ignore[assignment]
-    learner = self_play.SelfPlay(stage)  # type: ignore[arg-type]
+    stage.out, stage.policy = folder, Scripted(stage.weights.engine, say)
+    learner = self_play.SelfPlay(stage)
     return SimpleNamespace(learner=learner, games=learner.collector, pool=learner.collector.pool, stage=stage)
 
 

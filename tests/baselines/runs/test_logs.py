@@ -124,9 +124,9 @@ def test_a_tracker_without_its_package_is_one_line(monkeypatch):
     for name in ("wandb", "trackio"):
         words = rf"^--tracker {name}: the package {name} .* pip install {name}$"
         with pytest.raises(UserError, match=words):
-            vldac.Config(tracker=name).resolve()  # type: ignore[arg-type]
+            vldac.Config(tracker=name).resolve()
     with pytest.raises(UserError, match="--tracker"):
-        vldac.Config(tracker="wand").resolve()  # type: ignore[arg-type]
+        vldac.Config(tracker="wand").resolve()
 
 
 def test_the_blind_line_is_the_registrys_and_missing_where_arguments_differ():
