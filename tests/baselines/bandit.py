@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
-from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -150,13 +149,6 @@ def bandits() -> Iterator[None]:
     ]  # fmt: skip
     with installed(*specs, distribution="test-bandit"):
         Bandit.begun.clear()
-        yield
-
-
-@contextmanager
-def small_runs() -> Iterator[None]:
-    """Register the bandits, and let runs load the small model."""
-    with bandits(), patch("baselines.learning.run.load_family", lambda *_, **__: small_family()):
         yield
 
 

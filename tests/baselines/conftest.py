@@ -20,7 +20,7 @@ for folder in (HERE, HERE.parent / "benchmarks"):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
-from bandit import bandits, small_runs  # noqa: E402
+from bandit import Bandit, bandits, small_family  # noqa: E402
 from samples import DEVICE, INSTRUCTIONS, messages, picture  # noqa: E402
 from stage import FINISHED  # noqa: E402
 from tiny_families import build  # noqa: E402
@@ -75,22 +75,17 @@ def finished(tmp_path_factory):
     return out
 
 
-@pytest.fixture(scope="module")
-def bandits_once():
+@pytest.fixture(autouse=True, scope="module")
+def _bandits():
     with bandits():
         yield
 
 
 @pytest.fixture
-def some_bandits():
-    with bandits():
-        yield
-
-
-@pytest.fixture(name="small_runs")
-def _small_runs():
-    with small_runs():
-        yield
+def small_runs(monkeypatch):
+    """Let runs load the small model."""
+    Bandit.begun.clear()
+    monkeypatch.setattr("baselines.learning.run.load_family", lambda *_, **__: small_family())
 
 
 @pytest.fixture

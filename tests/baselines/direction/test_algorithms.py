@@ -64,9 +64,6 @@ def test_upper_clip_sequence_ratio_and_entropy_reach_the_policys_step(module, mo
     by_hand.close(steps.gradients("policy")[0], 0.5 * sum(means) / 3, learner.weights.parameters)
 
 
-pytestmark = pytest.mark.usefixtures("some_bandits")
-
-
 @pytest.mark.parametrize("module", [vldac, loop, archer])
 def test_a_scorer_with_other_weights_than_the_sampler_ends_the_run_before_any_gradient_step(module):
     learner = on_stage(module, env=ENDS, num_envs=4, **({"group": 2} if module is loop else {}))

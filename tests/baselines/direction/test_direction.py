@@ -23,10 +23,6 @@ from baselines.learning.collect import RewardOptions
 from vlgym.env import VLEnv
 from vlgym.play.env_failures import ENV_ERROR
 
-STILL = {"lr": 1e-9, "value_lr": 1e-9}  # steps too small to change any weight
-
-pytestmark = pytest.mark.usefixtures("bandits_once")
-
 
 def learner_that_values(module: Any, **changes: Any) -> Any:
     """A learner whose policy has left the reference, and whose value head tells states apart."""
@@ -41,7 +37,7 @@ def learner_that_values(module: Any, **changes: Any) -> Any:
 
 def watched_update(module: Any, number: int = 5, **changes: Any) -> SimpleNamespace:
     """An update whose weights move after the rollout, then stand still: what a hand needs of it."""
-    learner = learner_that_values(module, **STILL, **changes)
+    learner = learner_that_values(module, lr=1e-9, value_lr=1e-9, **changes)
     found = SimpleNamespace(
         learner=learner, rows={"policy": [], "value": []}, moved=[], seen=by_hand.watch_rollout(learner)
     )
@@ -83,7 +79,7 @@ def check_passes(rows: list[list[int]], epochs: int, size: int, count: int) -> N
 
 
 @pytest.fixture(scope="module")
-def update(bandits_once):
+def update():
     return watched_update(vldac, kl_coef=0.3, micro_batch=3)
 
 

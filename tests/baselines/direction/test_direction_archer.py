@@ -16,8 +16,6 @@ from baselines.learning.batch import Metrics
 from baselines.learning.collect import RewardOptions
 from baselines.vldac import Standardise
 
-pytestmark = pytest.mark.usefixtures("bandits_once")
-
 
 def critic(**changes: Any) -> Any:
     """An ArCHer learner away from the reference, whose critics tell states apart."""

@@ -17,9 +17,6 @@ from baselines.learning.collect import RewardOptions
 EPISODES: dict[str, Any] = {"env": f"{ENDS},{CUT}", "max_new_tokens": 3}
 
 
-pytestmark = pytest.mark.usefixtures("bandits_once")
-
-
 def watched_groups(module: Any, **changes: Any) -> SimpleNamespace:
     """An update whose weights move after the rollout, then stand still: what a hand needs of it."""
     reward = RewardOptions(unreadable_penalty=0.7)

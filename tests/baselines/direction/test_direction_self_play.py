@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
-from unittest.mock import patch
 
 import numpy as np
 import pytest
-from bandit import SETTINGS, small_family, spec
+from bandit import SETTINGS, spec
 from toys import installed
 
 from baselines import self_play
@@ -78,7 +77,7 @@ ARMS = spec(
     [pytest.param(0, 0, 0.9, 1, marks=pytest.mark.exhaustive), (1, 0, 0, 0.75), (1, 1, 0.9, 1)],
 )
 def test_who_is_paid_for_an_arm_learns_to_pull_it_and_for_a_gift_only_where_the_reward_is_shared(
-    tmp_path, gift, shared, least, most
+    tmp_path, small_runs, gift, shared, least, most
 ):
     options = {
         **SETTINGS, "env": ARMS.id, "num_envs": 16, "rollout_steps": 4, "minibatch": 32,
@@ -87,10 +86,7 @@ def test_who_is_paid_for_an_arm_learns_to_pull_it_and_for_a_gift_only_where_the_
         "env_kwargs": (f"gift={str(bool(gift)).lower()}",),
         "pool": PoolOptions(share_reward=bool(shared), rating_games=0, past=0.2, fixed=0.2),
     }  # fmt: skip
-    with (
-        installed(ARMS, distribution="test-arms"),
-        patch("baselines.learning.run.load_family", lambda *args, **options: small_family()),
-    ):
+    with installed(ARMS, distribution="test-arms"):
         self_play.train(self_play.Config(**options, out=tmp_path / "run"))
     first, last = json.loads((tmp_path / "run" / "evaluation.json").read_text())
     assert first["success"] < 0.6

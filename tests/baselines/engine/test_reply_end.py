@@ -74,8 +74,8 @@ def test_a_file_with_something_else_is_refused(tmp_path):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A run in which the policy stays: its update is of the warm-up of the value head."""
-    config = vldac.Config(
-        **{**SMALL, "updates": 1, "eval_episodes": 0}, record_every=0, temperature=0.7, system=SYSTEM, parser="json",
+    config = replace(
+        NO_WARM_START, updates=1, eval_episodes=0, record_every=0, temperature=0.7, system=SYSTEM, parser="json",
         history_images=2, lora=LoraOptions(rank=2), kl_coef=0.1, value_warmup=1,
         out=tmp_path_factory.mktemp("run") / "run",
     )  # fmt: skip

@@ -20,49 +20,36 @@ from vlgym.integrations.canary import ARRIVES, BLIND, CANARIES
 from vlgym.play.controls import in_grey
 from vlgym.registry import get_registry
 
-BRIEF = {
-    **SETTINGS, "env": PLAIN, "updates": 4, "num_envs": 2, "rollout_steps": 2, "minibatch": 4, "lr": 1e-2,
-    "final_lr": 1.0, "eval_every": 1, "eval_episodes": 2, "eval_controls": False, "record_every": 0,
-}  # fmt: skip
-
-
 pytestmark = pytest.mark.usefixtures("small_runs")
 
 
-@pytest.fixture
-def scores(monkeypatch):
-    """Scores of the model by split, one for each playing, instead of played ones."""
-    told, played = {}, []
+def test_the_model_with_the_best_validation_is_kept_and_plays_the_test_split_once(tmp_path, monkeypatch):
+    played, told = [], iter([(0.1, 0.0), (0.3, 0.0), (0.5, -1.0), (0.5, 1.0), (0.4, 0.0)])
 
     def held_out(sampler, envs, log, *, episodes, seed, name, split="test"):
-        number = sum(each[0] == split for each in played)
-        weights = sampler.family.model.lm_head.weight.detach().clone()
-        played.append((split, weights))
-        success = told.get(split, [])[number] if number < len(told.get(split, [])) else 0.0
-        success, mean_return = success if isinstance(success, tuple) else (success, 0.0)
+        """A score of the model instead of a played one."""
+        played.append((split, sampler.family.model.lm_head.weight.detach().clone()))
+        success, mean_return = next(told) if split == "val" else (0.0, 0.0)
         yield Report(PLAIN, name, split, 3, success, 0.0, 1.0, mean_return, 0.1, 2.0, 0.0, 0.0, 0.0)
 
     monkeypatch.setattr(run_module.evaluation, "held_out", held_out)
-    return told, played
-
-
-def test_the_model_with_the_best_validation_is_kept_and_plays_the_test_split_once(scores, tmp_path):
-    told, played = scores
-    told["val"] = [0.1, 0.3, (0.5, -1.0), (0.5, 1.0), 0.4]
-    run = vldac.train(vldac.Config(**BRIEF, value_warmup=0, out=tmp_path / "run"))
+    options = {
+        **SETTINGS, "env": PLAIN, "updates": 4, "num_envs": 2, "rollout_steps": 2, "minibatch": 4,
+        "lr": 1e-2, "final_lr": 1.0, "eval_every": 1, "eval_episodes": 2, "eval_controls": False,
+    }  # fmt: skip
+    run = vldac.train(vldac.Config(**options, value_warmup=0, out=tmp_path / "run"))
     assert [split for split, _ in played] == ["test", "val", "val", "val", "val", "val", "test", "test"]
     note = json.loads((run.out / "best" / "evaluation.json").read_text())
     assert (note["update"], note["success"], note["mean_return"]) == (3, 0.5, 1.0)
     assert [report["split"] for report in note["val"]] == ["val"]
     assert [report["update"] for report in note["test"]] == [3]
-    assert torch.equal(played[-1][1], played[4][1])  # what played the test split last is what was validated third
-    assert not torch.equal(played[-1][1], played[-2][1])
-    best = load_file(run.out / "best" / "model.safetensors")
-    assert torch.equal(best["lm_head.weight"], played[4][1])
+    best = played[4][1]  # validated third
+    assert torch.equal(played[-1][1], best)  # what played the test split last
+    assert not torch.equal(played[-2][1], best)
+    assert torch.equal(load_file(run.out / "best" / "model.safetensors")["lm_head.weight"], best)
     ours = json.loads((run.out / "evaluation.json").read_text())
-    assert [(e["update"], e["split"]) for e in ours] == [
-        (0, "test"), (0, "val"), (1, "val"), (2, "val"), (3, "val"), (4, "val"), (4, "test"),
-    ]  # fmt: skip
+    vals = [(update, "val") for update in range(5)]
+    assert [(e["update"], e["split"]) for e in ours] == [(0, "test"), *vals, (4, "test")]
 
 
 def test_a_scorer_that_drops_the_pictures_is_blind(monkeypatch):

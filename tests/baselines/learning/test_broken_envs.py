@@ -18,7 +18,6 @@ from vlgym.env import VLEnv
 from vlgym.env.seeding import split_of
 from vlgym.errors import FailedError
 
-WARM = WarmConfig(steps=1, samples=16, batch=4, val_episodes=1)
 WHERE = pytest.mark.parametrize(("method", "call"), [("reset", 1), ("step", 3)])
 
 
@@ -79,7 +78,8 @@ def test_a_run_notes_failures_of_its_warm_start_and_of_held_out_episodes(tmp_pat
         return original(self, reply)
 
     monkeypatch.setattr(VLEnv, "step", step)
-    options = {"updates": 1, "eval_episodes": 2, "eval_controls": False, "warm": WARM}
+    warm = WarmConfig(steps=1, samples=16, batch=4, val_episodes=1)
+    options = {"updates": 1, "eval_episodes": 2, "eval_controls": False, "warm": warm}
     run = vldac.train(vldac.Config(**{**SETTINGS, "env": ENDS, **options}, out=tmp_path / "run"))
     rows = read_failures(tmp_path / "run")
     assert [(row["update"], split_of(row["seed"])) for row in rows] == [(0, "train"), (0, "val"), (0, "test")]
@@ -94,9 +94,6 @@ def test_the_failures_that_end_a_run_are_written_down(tmp_path, monkeypatch):
     rows = read_failures(out)
     assert len(rows) == 2 * SETTINGS["num_envs"] + 1
     assert {(row["update"], row["error"]) for row in rows} == {(1, error)}
-
-
-pytestmark = pytest.mark.usefixtures("some_bandits")
 
 
 def test_the_log_has_moments_of_advantages_returns_and_values_before_normalisation(finished):

@@ -20,22 +20,24 @@ PLAY = {
     **SETTINGS, "env": f"{LADDER},{ONE}", "num_envs": 8, "updates": 4, "rollout_steps": 3,
     "lr": 1e-2, "max_grad_norm": 1.0, "max_new_tokens": 1, "save_every": 1, "minibatch": 24,
 }  # fmt: skip
-RUNS = {
-    "vldac": (vldac, "success", {"value_warmup": 1}),
-    "rl4vlm": (rl4vlm, "learning-progress", {}),
-    "loop": (loop, "prioritized", {"group": 4, "num_envs": 16, "eval_episodes": 2, "eval_controls": False}),
-    "archer": (archer, "prioritized", {"critic_warmup": 1, "critic_steps": 4, "critic_batch": 16}),
-}
-
-
 pytestmark = pytest.mark.usefixtures("small_runs")
 
 
 @pytest.mark.parametrize(
-    "name", ["loop", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("vldac", "rl4vlm", "archer"))]
+    ("module", "curriculum", "changes"),
+    [
+        (loop, "prioritized", {"group": 4, "num_envs": 16, "eval_episodes": 2, "eval_controls": False}),
+        pytest.param(vldac, "success", {"value_warmup": 1}, marks=pytest.mark.exhaustive),
+        pytest.param(rl4vlm, "learning-progress", {}, marks=pytest.mark.exhaustive),
+        pytest.param(
+            archer,
+            "prioritized",
+            {"critic_warmup": 1, "critic_steps": 4, "critic_batch": 16},
+            marks=pytest.mark.exhaustive,
+        ),
+    ],
 )
-def test_a_run_stopped_in_mid_curriculum_resumes_bit_for_bit(name, tmp_path):
-    module, curriculum, changes = RUNS[name]
+def test_a_run_stopped_in_mid_curriculum_resumes_bit_for_bit(module, curriculum, changes, tmp_path):
     config = module.Config(**{**PLAY, **changes, "curriculum": curriculum})
     run = resume_exactly(module, config, tmp_path)
     if config.eval_episodes:

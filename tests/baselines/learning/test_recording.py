@@ -5,13 +5,9 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from bandit import CUT, on_stage
 from stage import FINISHED, assert_same_end, rewind
@@ -21,7 +17,7 @@ from baselines.engine.engine import Sample
 from baselines.learning.batch import lay_out
 from baselines.learning.recording import EPISODES_FOLDER, EpisodeRecorder, recordings
 from baselines.runs.folder import describe
-from vlgym.play.trajectory import TrajectoryWriter, read_trajectories
+from vlgym.play.trajectory import read_trajectories
 from vlgym.types import LearnerNotes, StepRecord
 
 
@@ -58,7 +54,7 @@ def test_recording_changes_no_number_of_training(finished, tmp_path):
     assert_same_end(finished, out)
 
 
-def test_rollouts_of_groups_are_recorded_one_episode_at_a_time(tmp_path, some_bandits):
+def test_rollouts_of_groups_are_recorded_one_episode_at_a_time(tmp_path):
     learner = on_stage(loop, env=CUT, num_envs=4, group=2)
     recorder = EpisodeRecorder(tmp_path / "episodes", describe("x", {}, [CUT], {}), every=2, keep=9)
     learner.collector.recorder = recorder
@@ -72,48 +68,35 @@ def test_rollouts_of_groups_are_recorded_one_episode_at_a_time(tmp_path, some_ba
     assert found[0][0][0].episode == 0
 
 
-LENGTH = 2  # turns of an episode
-
-
-def turn(slot: int, number: int, **changes: Any) -> tuple[int, StepRecord]:
-    """Turn `number` that an environment plays, over all its episodes; two play at once."""
-    episode, index = divmod(number, LENGTH)
-    record = StepRecord(
-        env_id="vlgym/X-v0", episode=slot + 2 * episode, seed=7, turn=index, messages=[], text="", reply="left",
-        image=np.zeros((4, 4, 3), np.uint8), actions=("left",), parse="ok", reward=0.0, terminated=index == LENGTH - 1,
-        truncated=False, invalid=False, success=False,
-    )  # fmt: skip
-    return slot, replace(record, **changes)
-
-
-@pytest.fixture
-def recorder(tmp_path: Path) -> EpisodeRecorder:
-    return EpisodeRecorder(tmp_path / EPISODES_FOLDER, {"format": 4}, every=1, keep=9)
-
-
-def test_a_turn_gets_the_notes_of_its_own_row_of_the_batch(recorder):
+def test_a_turn_gets_the_notes_of_its_own_row_of_the_batch(tmp_path):
     """Two turns of a rollout of four rows; of the third one the learner knows nothing."""
-    tokenizer = SimpleNamespace(decode=lambda ids, **_: f"<{ids[0]}>")
     samples = [
-        Sample(None, torch.tensor([row, 9]), torch.tensor([-0.5, -row / 4]), torch.zeros(1), cut=False)  # type: ignore[arg-type]
+        Sample(None, torch.tensor([row, 9]), torch.tensor([-0.5, -row / 4]), torch.zeros(1), cut=False)
         for row in range(4)
     ]
+
+    def turn(episode, index, row):
+        return episode, StepRecord(
+            env_id="vlgym/X-v0", episode=episode, seed=7, turn=index, messages=[], text="", reply="left",
+            image=np.zeros((4, 4, 3), np.uint8), actions=("left",), parse="ok", reward=0.0,
+            terminated=index == 1, truncated=False, invalid=False, success=False, extra=samples[row],
+        )  # fmt: skip
+
     batch = lay_out(samples, [None] * 4, pad_id=0)
     batch.advantages, batch.values = torch.tensor([0.5, math.nan, -1.5, 3.0]), torch.tensor([1.0, 2.0, 3.0, 4.0])
+    recorder = EpisodeRecorder(tmp_path / EPISODES_FOLDER, {"format": 4}, every=1, keep=9)
     recorder.begin(1)
-    recorder.see([turn(0, 0, extra=samples[2]), turn(1, 0, extra=samples[3])])
-    recorder.see([turn(0, 1, extra=samples[1])])
-    recorder.note(batch, SimpleNamespace(tokenizer=tokenizer))  # type: ignore[arg-type]
-    written = recorder.end(1)
-    assert written is not None
-    ((first, second),) = read_trajectories(written)
+    recorder.see([turn(0, 0, 2), turn(1, 0, 3)])
+    recorder.see([turn(0, 1, 1)])
+    recorder.note(batch, SimpleNamespace(tokenizer=SimpleNamespace(decode=lambda ids, **_: f"<{ids[0]}>")))
+    ((first, second),) = read_trajectories(recorder.end(1))
     assert first.learner == LearnerNotes(3.0, -1.5, ("<2>", "<9>"), (-0.5, -0.5))
     assert second.learner == LearnerNotes(2.0, None, ("<1>", "<9>"), (-0.5, -0.25))
 
 
-def test_going_on_deletes_recordings_of_a_lost_future(recorder):
+def test_going_on_deletes_recordings_of_a_lost_future(tmp_path):
+    recorder = EpisodeRecorder(tmp_path / EPISODES_FOLDER, {"format": 4}, every=1, keep=9)
     for name in ("update-000002", "update-000003", "update-000009", ".update-000003.part", ".update-000001.gone"):
-        TrajectoryWriter(recorder.folder / name, {"format": 4}).write([turn(0, number)[1] for number in range(LENGTH)])
+        (recorder.folder / name).mkdir(parents=True)
     recorder.forget_later(2)
     assert [path.name for path in recorder.folder.iterdir()] == ["update-000002"]
-    assert [path.name for path in recordings(recorder.folder)] == ["update-000002"]

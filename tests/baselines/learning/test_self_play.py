@@ -8,11 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 import torch
-from bandit import SETTINGS, small_engine, small_family
+from bandit import SETTINGS, small_engine
 from stage import SMALL, Stage, resume_exactly, roll_out
 from toy_games import MEET, NIM, Nim
 from toys import installed
@@ -26,7 +25,7 @@ from vlgym.errors import FailedError, UserError
 from vlgym.games.multi import Round
 from vlgym.types import Reply, Turn
 
-ONE, TWO = "<action>one</action>", "<action>two</action>"
+ONE = "<action>one</action>"
 
 
 @pytest.fixture(autouse=True)
@@ -56,8 +55,8 @@ def make(folder: Path, env: str = "vlgym/Nim-v0", say: Callable[[Turn], str] = l
     changes = options.pop("changes", {})
     config = replace(self_play.Config(**SMALL), env=env, pool=PoolOptions(**options), **changes).resolve()
     stage = Stage(config, small_engine())
-    stage.out, stage.policy = folder, Scripted(stage.weights.engine, say)  # type: ignore[assignment]
-    learner = self_play.SelfPlay(stage)  # type: ignore[arg-type]
+    stage.out, stage.policy = folder, Scripted(stage.weights.engine, say)
+    learner = self_play.SelfPlay(stage)
     return SimpleNamespace(learner=learner, games=learner.collector, pool=learner.collector.pool, stage=stage)
 
 
@@ -230,8 +229,7 @@ RUN = {
 }  # fmt: skip
 
 
-@patch("baselines.learning.run.load_family", lambda *args, **options: small_family())
-def test_a_run_that_stops_and_resumes_with_its_pool_ends_as_one_that_does_not(tmp_path):
+def test_a_run_that_stops_and_resumes_with_its_pool_ends_as_one_that_does_not(tmp_path, small_runs):
     whole = resume_exactly(self_play, self_play.Config(**RUN), tmp_path).out
     state = json.loads((checkpoints(whole / "checkpoints")[-1] / "state.json").read_text())
     assert [member["update"] for member in state["processes"][0]["collector"]["pool"]] == [0, 2]

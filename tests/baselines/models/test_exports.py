@@ -19,8 +19,6 @@ from baselines.models.load import load_family
 from baselines.models.lora import LoraOptions, adapters, add_adapters, export_merged
 from vlgym.errors import UserError
 
-SIZES = ((224, 224), (300, 420))
-
 
 def chat(size) -> list[dict]:
     return [*messages(picture(1, size), "A line\n"), ANSWER, *messages(picture(2, size), "And now?")]
@@ -44,7 +42,7 @@ def test_the_librarys_processor_gives_the_same_pixels_ids_and_logits(family, tmp
     folder = export_merged(family, tmp_path / "out")
     processor = load_processor(str(folder), {}, AutoConfig.from_pretrained(folder))
     model = AutoModelForImageTextToText.from_pretrained(folder).eval()
-    for size in SIZES:
+    for size in ((224, 224), (300, 420)):
         prompt = family.encode(chat(size))
         inputs = ask_library(processor, chat(size))
         assert inputs["input_ids"][0].tolist() == prompt.ids.tolist()

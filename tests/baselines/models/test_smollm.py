@@ -125,12 +125,6 @@ def test_sight_is_trained_where_there_is_something_to_see(options, see, controls
 
 
 QUESTION = "What is the capital of France?"
-TEXTS = (
-    "The capital of France is",
-    "def add(a, b):\n    return",
-    "<|im_start|>user\nHello<|im_end|>\n",
-    "é 漢 <action>",
-)
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +136,12 @@ def real():
 def test_logits_and_prompts_are_those_of_the_published_model(real):
     llama, tokenizer = smollm.load_published(smollm._find_weights())
     with torch.no_grad():
-        for text in TEXTS:
+        for text in (
+            "The capital of France is",
+            "def add(a, b):\n    return",
+            "<|im_start|>user\nHello<|im_end|>\n",
+            "é 漢",
+        ):
             ids = tokenizer(text, return_tensors="pt").input_ids
             theirs = llama(ids).logits
             assert (real.model(input_ids=ids).logits[..., : theirs.shape[-1]] - theirs).abs().max() < 1e-5

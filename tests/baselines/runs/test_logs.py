@@ -77,6 +77,7 @@ def test_rows_and_failures_are_on_the_disk_before_the_checkpoint_that_relies_on_
 def test_a_tracker_gets_every_number_of_the_log_and_a_picture_with_its_reply(tmp_path, monkeypatch, small_runs):
     service, other = MagicMock(), MagicMock()
     for name, each in (("wandb", service), ("trackio", other)):
+        each.__name__ = name
         each.Image = lambda picture, caption: (picture, caption)
         each.init.return_value = each
         monkeypatch.setitem(sys.modules, name, each)
@@ -124,9 +125,9 @@ def test_a_tracker_without_its_package_is_one_line(monkeypatch):
     for name in ("wandb", "trackio"):
         words = rf"^--tracker {name}: the package {name} .* pip install {name}$"
         with pytest.raises(UserError, match=words):
-            vldac.Config(tracker=name).resolve()  # type: ignore[arg-type]
+            vldac.Config(tracker=name).resolve()
     with pytest.raises(UserError, match="--tracker"):
-        vldac.Config(tracker="wand").resolve()  # type: ignore[arg-type]
+        vldac.Config(tracker="wand").resolve()
 
 
 def test_the_blind_line_is_the_registrys_and_missing_where_arguments_differ():

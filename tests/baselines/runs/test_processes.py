@@ -22,6 +22,7 @@ import pytest
 import torch
 from bandit import CUT, LONG, SETTINGS, on_stage
 from safetensors.torch import load_file, save_file
+from sources import ROOT
 from stage import SMALL, assert_same_end, rewind, roll_out
 
 from baselines import archer, vldac
@@ -32,8 +33,6 @@ from baselines.runs.distributed import ALONE, World, memory_advice
 from baselines.runs.folder import checkpoints
 from vlgym.errors import UserError
 from vlgym.files import lock_folder
-
-PATIENCE = 600.0  # seconds; a machine may be busy
 
 
 def fork(count: int, work: Callable[[], Any], logs: Path) -> list[tuple[int | None, str]]:
@@ -56,7 +55,7 @@ def fork(count: int, work: Callable[[], Any], logs: Path) -> list[tuple[int | No
     for child in children:
         child.start()
     for child in children:
-        child.join(PATIENCE)
+        child.join(600)  # seconds; a machine may be busy
         child.kill()
     return [(child.exitcode, (logs / str(rank)).read_text()) for rank, child in enumerate(children)]
 
@@ -99,7 +98,7 @@ def make_updates(out) -> None:
     distributed.leave()
 
 
-def test_the_update_of_two_processes_is_the_mean_of_their_own(tmp_path, some_bandits):
+def test_the_update_of_two_processes_is_the_mean_of_their_own(tmp_path):
     in_two(lambda: make_updates(tmp_path / "found"), tmp_path / "log")
     found = load_file(tmp_path / "found")
     assert torch.equal(*found["together"])  # the weights stay the same in both
@@ -226,7 +225,6 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(finished
     assert_same_end(finished, rewound)
 
 
-ROOT = Path(__file__).parents[3]
 OPTIONS = """
     --env vlgym/NumberLine-v0 --env-kwargs max_turns=3 --updates 3 --num-envs 2 --rollout-steps 2
     --minibatch 2 --epochs 1 --value-warmup 1 --final-lr 1.0 --image-tokens 4 --max-new-tokens 9
@@ -251,7 +249,7 @@ def test_a_command_that_is_killed_goes_on_in_another_process(finished, tmp_path)
     assert_same_end(finished, out)
 
 
-def test_a_broken_off_episode_bootstraps_with_the_value_of_its_last_state(some_bandits):
+def test_a_broken_off_episode_bootstraps_with_the_value_of_its_last_state():
     learner = on_stage(vldac, env=LONG, num_envs=1, rollout_steps=1, gamma=0.5, gae_lambda=1.0)
     torch.nn.init.constant_(learner.steady.module.outer.bias, 7.0)
     runner = learner.collector.runner

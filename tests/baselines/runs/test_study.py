@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from bandit import ONE, PLAIN, SEEN, bandits
+from bandit import ONE, PLAIN, SEEN
 from scipy.stats import ttest_1samp
 from stage import ENV
 
@@ -35,13 +35,11 @@ WARM = (
 )  # fmt: skip
 
 
-END = {"success": 0.5, "mean_return": 0.5, "invalid_rate": 0.0, "env_id": ENV, "update": 4}
-
-
 def give(arm, seed, success=0.5, **more):
     """A run's results."""
-    ends = {"evaluations": [END | {"success": success}], "explained_variance": None}
-    return {"arm": arm, "seed": seed, "gradient_steps": 1, **ends, **more}
+    end = {"success": success, "mean_return": 0.5, "invalid_rate": 0.0, "env_id": ENV, "update": 4}
+    own = {"arm": arm, "seed": seed, "gradient_steps": 1, "evaluations": [end], "explained_variance": None}
+    return own | more
 
 
 def read_table(item, results):
@@ -301,31 +299,30 @@ def test_the_study_begins_runs_reports_and_goes_on_with_what_is_missing(tmp_path
     for name, value in (("TRAINED", (PLAIN, ONE)), ("HELD_OUT", (SEEN,)), ("SIZES", (1, 2))):
         monkeypatch.setattr(sets, name, value)
     monkeypatch.setattr(Runs, "call", call)
-    with bandits():
-        folder = study.run_study(study.Config("sets", out=tmp_path, workers=1, seeds=1))
-        warm, *trained = calls[:4]
-        assert warm.env == sets.STUDY.env
-        assert [(c.env, c.env_steps, c.eval_episodes) for c in trained] == [
-            (PLAIN, 1024, 0), (ONE, 1024, 0), (f"{PLAIN},{ONE}", 1024, 0),
-        ]  # fmt: skip
-        assert {c.model for c in trained} == {str(folder / "warm/seed-0")}
-        begun = [folder / "warm/seed-0", *(folder / f"runs/{name}-0/model" for name in ("1-0", "2-0"))]
-        assert [c.model for c in calls[4:]] == list(map(str, begun))
-        assert {(c.env, c.env_steps, c.eval_episodes) for c in calls[4:]} == {(SEEN, 1024, 24)}
-        runs = json.loads((folder / "runs.json").read_text())
-        assert [(run["name"], run["set"]) for run in runs] == [("0-0", []), ("1-0", [PLAIN]), ("2-0", [PLAIN, ONE])]
-        numbers = {tuple(run[k] for k in ("before", "grey", "after", "reached")) for run in runs}
-        assert numbers == {(0.25, 0.125, 1.0, 512)}
-        text = (folder / "sets.md").read_text()
-        assert "| 2 | 1 | 0.250 | 0.125 | +0.000 +-nan | 1 of 1 | 512 | 1.000 |" in text
-        assert "Incomplete" in text
-        assert (folder / "sets.png").read_bytes().startswith(b"\x89PNG")
+    folder = study.run_study(study.Config("sets", out=tmp_path, workers=1, seeds=1))
+    warm, *trained = calls[:4]
+    assert warm.env == sets.STUDY.env
+    assert [(c.env, c.env_steps, c.eval_episodes) for c in trained] == [
+        (PLAIN, 1024, 0), (ONE, 1024, 0), (f"{PLAIN},{ONE}", 1024, 0),
+    ]  # fmt: skip
+    assert {c.model for c in trained} == {str(folder / "warm/seed-0")}
+    begun = [folder / "warm/seed-0", *(folder / f"runs/{name}-0/model" for name in ("1-0", "2-0"))]
+    assert [c.model for c in calls[4:]] == list(map(str, begun))
+    assert {(c.env, c.env_steps, c.eval_episodes) for c in calls[4:]} == {(SEEN, 1024, 24)}
+    runs = json.loads((folder / "runs.json").read_text())
+    assert [(run["name"], run["set"]) for run in runs] == [("0-0", []), ("1-0", [PLAIN]), ("2-0", [PLAIN, ONE])]
+    numbers = {tuple(run[k] for k in ("before", "grey", "after", "reached")) for run in runs}
+    assert numbers == {(0.25, 0.125, 1.0, 512)}
+    text = (folder / "sets.md").read_text()
+    assert "| 2 | 1 | 0.250 | 0.125 | +0.000 +-nan | 1 of 1 | 512 | 1.000 |" in text
+    assert "Incomplete" in text
+    assert (folder / "sets.png").read_bytes().startswith(b"\x89PNG")
 
-        calls.clear()
-        study.run_study(study.Config("sets", out=tmp_path, workers=1, seeds=1))
-        assert [(c.env, c.resume) for c in calls] == [(ONE, False)]  # it had no checkpoint
-        with pytest.raises(UserError, match="other options"):
-            study.run_study(study.Config("sets", out=tmp_path, model="tiny"))
-        calls.clear()
-        study.run_study(study.Config("sets", out=tmp_path / "own", workers=1, seeds=1, model="someone/model"))
-        assert [c.model for c in calls[:4]] == ["someone/model"] * 4
+    calls.clear()
+    study.run_study(study.Config("sets", out=tmp_path, workers=1, seeds=1))
+    assert [(c.env, c.resume) for c in calls] == [(ONE, False)]  # it had no checkpoint
+    with pytest.raises(UserError, match="other options"):
+        study.run_study(study.Config("sets", out=tmp_path, model="tiny"))
+    calls.clear()
+    study.run_study(study.Config("sets", out=tmp_path / "own", workers=1, seeds=1, model="someone/model"))
+    assert [c.model for c in calls[:4]] == ["someone/model"] * 4

@@ -124,7 +124,7 @@ def test_help_names_the_usual_options_help_all_every_one(monkeypatch, capsys, op
     assert {"--env", "--resume", named} <= shown
 
 
-def test_a_non_finite_loss_is_skipped_and_counted_and_three_in_a_row_end_the_run(some_bandits):
+def test_a_non_finite_loss_is_skipped_and_counted_and_three_in_a_row_end_the_run():
     options = {"env": LONG, "num_envs": 4, "rollout_steps": 3, "epochs": 1, "value_warmup": 0, "lr": 1e-3}
     learner = on_stage(vldac, minibatch=6, micro_batch=6, **options)
     (batch, _), parameters = roll_out(learner), learner.weights.parameters
