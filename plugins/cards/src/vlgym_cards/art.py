@@ -6,6 +6,7 @@ smaller or oblong images are scaled down from the square, so that nothing leaves
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
@@ -42,8 +43,7 @@ class Canvas:
 
     def copy(self) -> Canvas:
         """Return a canvas with the same picture."""
-        other = object.__new__(Canvas)
-        other.size, other.scale = self.size, self.scale
+        other = copy.copy(self)
         other.picture = self.picture.copy()
         other.pen = ImageDraw.Draw(other.picture)
         return other

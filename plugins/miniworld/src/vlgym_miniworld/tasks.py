@@ -52,10 +52,9 @@ class MiniWorldTask(GymAdapter):
             the prompt, a random action for an unreadable reply, and -1 instead of 0 for the step
             that ends an episode without success. `T` stays MiniWorld's, and no `max_turns` exceeds
             the card's.
-        **kwargs: see `vlgym.env.VLEnv`.
 
     Raises:
-        UserError: an argument is out of its range, or the world has no randomisation.
+        UserError: the world has no randomisation.
     """
 
     prompt = PromptTemplate(
@@ -100,7 +99,6 @@ class MiniWorldTask(GymAdapter):
         return f"Go to {self.aim()}. {self.steps_text()}"
 
     def describe(self) -> str:
-        """Return the things in view, nearest first."""
         lines = []
         for far, angle, thing in self._in_view():
             side = f"{abs(angle)} degrees to the {'right' if angle > 0 else 'left'}"
