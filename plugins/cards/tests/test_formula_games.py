@@ -18,7 +18,7 @@ Build = Callable[..., VLEnv]
 HAND = {"cards": ["H5", "S7"]}
 
 
-def test_five_sixths_of_the_hands_are_solved_by_a_sum_and_one_sixth_by_a_product(make_env: Build, script: type) -> None:
+def test_five_sixths_of_the_hands_need_a_sum_and_one_sixth_a_product(make_env: Build, script: type) -> None:
     env: Any = make_env("EZPoints")
     sums = products = 0.0
     for rank in range(2, 14):
@@ -31,14 +31,14 @@ def test_five_sixths_of_the_hands_are_solved_by_a_sum_and_one_sixth_by_a_product
     assert (sums, products) == pytest.approx((0.833, 0.167), abs=0.0005)
 
 
-def test_a_number_that_no_unused_card_has_costs_1_and_changes_nothing(make_env: Build, play: Callable) -> None:
+def test_a_number_of_no_unused_card_costs_1_and_changes_nothing(make_env: Build, play: Callable) -> None:
     rewards, *ended, info = play(make_env("EZPoints", HAND), ["5", "5", "3"])
     assert (rewards, ended) == ([0, -1, -1], [False, False])
     assert (info["formula"], info["invalid_action"]) == (["5"], True)
 
 
 @pytest.mark.parametrize("formula", ["", "5", "5+", "7*5", "57", "+57", "5++7", "5+7*"])
-def test_a_wrong_formula_loses_1_and_ends_the_episode(make_env: Build, play: Callable, formula: str) -> None:
+def test_a_wrong_formula_loses_1(make_env: Build, play: Callable, formula: str) -> None:
     rewards, terminated, _, info = play(make_env("EZPoints", HAND), [*formula, "="])
     assert (rewards[-1], terminated) == (-1, True)
     assert (info["success"], info["solved"]) == (False, False)
@@ -80,7 +80,7 @@ def test_faces_count_11_to_13_on_request(make_env: Build, play: Callable) -> Non
 
 
 @pytest.mark.parametrize("every", [29, pytest.param(1, marks=pytest.mark.exhaustive)])
-def test_the_oracle_wins_solvable_hands_and_plays_equals_on_every_other(make_env: Build, every: int) -> None:
+def test_the_oracle_wins_solvable_hands_and_gives_up_others(make_env: Build, every: int) -> None:
     env: Any = make_env("Points24")
     won = []
     for hand in list(combinations_with_replacement(range(1, 11), 4))[::every]:

@@ -1,4 +1,4 @@
-"""The exact grammar, and the published language with every quirk that the default rules leave out."""
+"""The exact grammar, and the published language with its quirks."""
 
 from fractions import Fraction
 

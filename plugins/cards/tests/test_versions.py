@@ -1,4 +1,4 @@
-"""The versions that need the picture: what differs from the published ones, and what is still won without seeing."""
+"""The versions that need the picture, and what a blind player still wins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vlgym.sight.blind import BlindPlayer
 Play = Callable[..., Any]
 
 
-def test_the_second_target_is_shown_when_the_first_is_reached_and_ends_the_episode(make_env: Play, play: Play) -> None:
+def test_the_second_target_follows_the_first_and_ends_the_episode(make_env: Play, play: Play) -> None:
     env = make_env("NumberLine-v1")
     env.reset(seed=1, options={"current": 2, "target": 3})
     before = env.image()
@@ -31,7 +31,7 @@ def test_the_second_target_is_shown_when_the_first_is_reached_and_ends_the_episo
     assert (info["success"], info["solved"], env.episode_return) == (True, True, 2.0)
 
 
-def test_one_wrong_move_on_the_way_to_either_target_loses_strict_success(make_env: Play, play: Play) -> None:
+def test_one_wrong_move_to_either_target_loses_strict_success(make_env: Play, play: Play) -> None:
     env = make_env("NumberLine-v1")
     for wrong_at in (0, 1):
         env.reset(seed=1, options={"current": 2, "target": 3})
@@ -45,7 +45,7 @@ def test_one_wrong_move_on_the_way_to_either_target_loses_strict_success(make_en
 
 
 @pytest.mark.parametrize("title", ["EZPoints", "Points24"])
-def test_the_second_refused_number_ends_the_episode_and_is_in_the_task(title: str, make_env: Play, play: Play) -> None:
+def test_the_second_refusal_ends_the_episode(title: str, make_env: Play, play: Play) -> None:
     cards = ["H5", "S7", "D5", "C7"][: 2 if title == "EZPoints" else 4]
     env = make_env(f"{title}-v1", {"cards": cards})
     assert "the second refusal ends the game" in env.task()
@@ -66,7 +66,7 @@ def test_the_balanced_hands_are_all_pairs_that_the_published_rule_deals() -> Non
 
 
 def play_blind(env: Any, player: BlindPlayer, options: dict[str, Any]) -> tuple[float, bool]:
-    """Return and success of one episode, in which the player sees the text and the legal actions."""
+    """Return and success of one episode, without the picture."""
     observation, info = env.reset(seed=0, options=options)
     ended = [False]
     while not any(ended):
@@ -75,7 +75,7 @@ def play_blind(env: Any, player: BlindPlayer, options: dict[str, Any]) -> tuple[
     return env.episode_return, info["success"]
 
 
-def test_a_blind_player_of_number_line_earns_what_was_computed_for_all_starts(make_env: Play) -> None:
+def test_a_blind_player_of_number_line_earns_what_was_computed(make_env: Play) -> None:
     env, earned = make_env("NumberLine", image_size=(16, 16)), 0.0
     for current, target in product(range(6), repeat=2):
         start = {"current": current, "target": target if target != current else (target + 1) % 5}
@@ -84,7 +84,7 @@ def test_a_blind_player_of_number_line_earns_what_was_computed_for_all_starts(ma
 
 
 @pytest.mark.parametrize(("version", "rate"), [("v0", 0.792), ("v1", 2 / 7)])
-def test_a_blind_player_of_ez_points_wins_its_share_of_all_hands(make_env: Play, version: str, rate: float) -> None:
+def test_a_blind_player_of_ez_points_wins_its_share(make_env: Play, version: str, rate: float) -> None:
     env, won = make_env(f"EZPoints-{version}", image_size=(16, 16)), 0.0
     published = [(min(rank, 10), other) for rank in range(2, 14) for other in partners(min(rank, 10))]
     for pair in map(sorted, PAIRS):

@@ -68,8 +68,6 @@ class MiniWorldTask(GymAdapter):
             kwargs = apply_vldac(kwargs)
         super().__init__(**kwargs)
         self.compat = compat
-        if not isinstance(domain_rand, bool):
-            raise UserError(f"domain_rand={domain_rand!r} must be True or False.")
         if domain_rand and not self.can_randomise:
             raise UserError(f"MiniWorld's {self.world_name} has fixed steps and looks; leave domain_rand=False.")
         self.domain_rand = domain_rand
