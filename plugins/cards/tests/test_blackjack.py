@@ -41,7 +41,7 @@ def test_a_game_ends_as_the_rules_say(
 
 
 def win_rate(policy: Callable[[Hand, int], float]) -> float:
-    """Probability of winning under a policy, (hand, dealer's open card) -> probability of hitting."""
+    """Probability of winning when the policy says how likely a hit is."""
 
     @cache
     def follow(hand: Hand, dealer: int) -> float:

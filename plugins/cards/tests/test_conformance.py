@@ -1,4 +1,4 @@
-"""The certificate of one environment, and the recorded behaviour of the others and of an earlier version."""
+"""The certificate of one environment, and the recorded behaviour of others."""
 
 from vlgym.testing import EnvConformance
 

@@ -29,7 +29,7 @@ def test_the_start_distribution_is_the_published_one(make_env: Build, script: ty
     assert draws.count((4, 0)) == 2  # a tie at 4 moves the target to (4 + 1) mod 5
 
 
-def test_random_play_reaches_the_target_and_succeeds_at_the_published_rates(make_env: Build, script: type) -> None:
+def test_random_play_has_the_published_rates(make_env: Build, script: type) -> None:
     env: Any = make_env("NumberLine")
     reached = paid = 0.0
     for current, target in starts(env, script):
@@ -52,7 +52,7 @@ def test_random_play_reaches_the_target_and_succeeds_at_the_published_rates(make
     assert (reached / 36, paid / 36) == pytest.approx((0.611, 0.283), abs=0.0005)
 
 
-def test_one_wrong_move_cancels_success_but_not_the_solution(make_env: Build, play: Callable) -> None:
+def test_one_wrong_move_cancels_success_only(make_env: Build, play: Callable) -> None:
     env = make_env("NumberLine", {"current": 2, "target": 4})
     rewards, terminated, _, info = play(env, ["-", "+", "+", "+"])
     assert (rewards, terminated) == ([-1, 0, 0, 1], True)

@@ -135,7 +135,7 @@ def test_the_fifth_card_lies_off_the_canvas_and_the_sixth_is_partly_seen(make_en
     assert (base[252:300, 5:75] == 255).all(axis=2).mean() > 0.5
 
 
-def test_the_dealers_second_card_stays_face_down_after_the_game(make_env: Build, play: Callable) -> None:
+def test_the_dealers_second_card_stays_face_down(make_env: Build, play: Callable) -> None:
     env = make_env("Blackjack", {"player": ["HK", "SK"], "dealer": ["D9", "C10"]}, compat="rl4vlm")
     before = env.image()
     play(env, ["stand"])

@@ -126,7 +126,7 @@ def test_a_click_tells_its_distance_and_in_what_it_went_wrong() -> None:
         for action in env.legal_actions():
             env.reset(seed=env.reset_seed, options={"level": 4})
             _, reward, terminated, _, info = env.step(action)
-            aim, hit = env.aim.widget, env.found.widget
+            aim, hit = env.aim.widget, env.clicked.widget
             right = info["in_box"], info["error"] == "none", info["distance"] == 0, reward > 0, not feedback(info)
             assert terminated
             assert {*right} == {info["success"]}
@@ -223,13 +223,13 @@ def test_a_wrong_save_earns_a_part_of_the_score_and_no_reward() -> None:
 def test_a_change_too_many_spoils_the_save_and_the_oracle_takes_it_back() -> None:
     for number in range(20):
         env = begin("Set", number, level=1)
-        other = [e for e in env.live() if e.widget.kind in ("toggle", "check") and e.widget.value not in env.asked]
+        other = [e for e in env.live() if e.widget.kind in ("toggle", "check") and e.widget.value not in env.goals]
         if other:
             break
     env.step(env.write_click(other[0], 1))
     assert env.extra_info()["spoiled"] == 1
     state = env.get_state()
-    values = (env.asked.get(at, value) for at, value in enumerate(env.state.values))
+    values = (env.goals.get(at, value) for at, value in enumerate(env.state.values))
     env.state = env.state._replace(values=tuple(values))
     info = press_save(env)[1]
     assert (info["success"], info["right"], info["spoiled"]) == (False, 3, 1)

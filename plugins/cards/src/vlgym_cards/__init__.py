@@ -1,3 +1,3 @@
-"""Gym-Cards for vlgym: NumberLine, EZPoints, Points24 and Blackjack. Importing this imports no environment code."""
+"""Gym-Cards: NumberLine, EZPoints, Points24 and Blackjack. This imports no environment code."""
 
 __version__ = "0.1.0"

@@ -18,8 +18,6 @@ from .cards import Card, draw_suit, names
 from .formula_game import read_cards
 from .rl4vlm import apply_compat
 
-ACTIONS = ("stand", "hit")
-
 
 class Blackjack(VLEnv):
     """Blackjack: beat the dealer without exceeding 21.
@@ -54,7 +52,6 @@ class Blackjack(VLEnv):
 
     Args:
         compat: `None` or `"rl4vlm"`.
-        **kwargs: of `VLEnv`.
 
     Options of `reset`: `player` and `dealer`, lists of cards such as `["H5", "SK"]` (the dealer's
     second card is the hidden one).
@@ -130,7 +127,7 @@ class Blackjack(VLEnv):
         )
 
     def legal_actions(self) -> list[str]:
-        return list(ACTIONS)
+        return ["stand", "hit"]
 
     def oracle(self) -> str:
         return "stand" if self.player_hand.bust else best(self.player_hand, self.dealer[0].value())[0]
@@ -158,6 +155,7 @@ class Blackjack(VLEnv):
 
     @property
     def dealer_hand(self) -> Hand:
+        """The dealer's hand, the face-down card included."""
         return hand_of(card.value() for card in self.dealer)
 
     def _draw(self, rng: np.random.Generator) -> Card:

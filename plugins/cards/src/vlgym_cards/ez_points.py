@@ -14,6 +14,7 @@ from .formula_game import FormulaGame
 from .solver import Rules, is_solvable
 
 HANDS = ("published", "balanced")
+_LONG = {"hands": "solvable", "longest": 10, "max_turns": 11}
 PAIRS = ((2, 10), (3, 9), (4, 8), (5, 7), (6, 6), (2, 6), (3, 4))  # values that make 12
 
 
@@ -42,7 +43,6 @@ class EZPoints(FormulaGame):
         hands: `published`, or `balanced`: the seven pairs of values that make 12 are equally likely
             (10 with 2 is more than a third of the published hands).
         compat: `None` or `"rl4vlm"`, with published hands and without `refusals`.
-        **kwargs: of `FormulaGame`.
     """
 
     title = "EZPoints"
@@ -54,16 +54,9 @@ class EZPoints(FormulaGame):
     level_arguments: ClassVar = (
         {"hands": "balanced", "rules": Rules("+", brackets=False)},
         {"hands": "balanced"},
-        *(
-            {
-                "hands": "solvable",
-                "hand_size": cards,
-                "rules": Rules(signs, brackets=False),
-                "longest": 10,
-                "max_turns": 11,
-            }
-            for cards, signs in ((3, "+*"), (3, "+-*"), (4, "+-*"))
-        ),
+        {**_LONG, "hand_size": 3, "rules": Rules("+*", brackets=False)},
+        {**_LONG, "hand_size": 3, "rules": Rules("+-*", brackets=False)},
+        {**_LONG, "hand_size": 4, "rules": Rules("+-*", brackets=False)},
     )
 
     def __init__(self, *, hands: str = "published", compat: str | None = None, **kwargs: Any) -> None:

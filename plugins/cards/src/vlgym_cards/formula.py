@@ -52,6 +52,7 @@ class Level:
 
     @property
     def value(self) -> Fraction:
+        """The value of the sum as it stands."""
         if self.pending is not None:
             raise FormulaError("it stops where a number must stand")
         return self.total + self.term

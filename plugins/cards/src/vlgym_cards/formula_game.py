@@ -53,7 +53,6 @@ class FormulaGame(VLEnv):
         faces_as_ten: J, Q, K count 10; else 11, 12, 13.
         refusals: refused numbers that end the episode; `None`: any number, as in the published code
             (its README ends the episode at the first).
-        **kwargs: of `VLEnv`.
 
     Options of `reset`: `cards`, for example `["H5", "S7"]`; `level`.
 
@@ -153,7 +152,6 @@ class FormulaGame(VLEnv):
         return canvas.finish()
 
     def describe(self) -> str:
-        """The cards, suit first, and the formula so far."""
         return f"cards {' '.join(names(self.cards))}, formula {self._written()}"
 
     def task(self) -> str:

@@ -19,7 +19,6 @@ from vlgym.types import Outcome
 from .art import BLACK, WHITE, Canvas, centre_text, font
 from .rl4vlm import NumberLineParser, apply_compat
 
-STEPS = ("-", "+")
 NUMBER_LINE_PARSER = "vlgym_cards.rl4vlm:NumberLineParser"
 
 SMALLEST_LABEL = 6  # font size in pixels; smaller words are left out: the upper number is the target
@@ -51,7 +50,6 @@ class NumberLine(VLEnv):
         (exact).
     Info: `target`, `current`, `solved` (the targets were reached at all), `return_positive`.
     Splits: train, val and test differ by seed only; they share the 30 starts.
-    Oracle: exact.
     References: Zhai et al., NeurIPS 2024 (gym-cards). VL-DAC, arXiv 2508.04280.
 
     `compat="rl4vlm"` uses the published picture, reply parser and random fallback. The rules are
@@ -62,7 +60,6 @@ class NumberLine(VLEnv):
         max_position: largest number, 2 to 99.
         targets: number of targets; the first is drawn as published, each other uniformly.
         compat: `None` or `"rl4vlm"`, which has one target.
-        **kwargs: of `VLEnv`.
 
     Options of `reset`: `target` and `current` (both or none, different) choose the start; `level`.
     """
@@ -100,7 +97,12 @@ class NumberLine(VLEnv):
         if self.current == self.target:
             self.target = (self.target + 1) % self.max_position
         if options:
-            self.current, self.target = self._choose(**options)
+            current, target = options.get("current"), options.get("target")
+            if current is None or target is None:
+                raise UserError("reset options target and current belong together: give both, or neither.")
+            if current == target:
+                raise UserError(f"reset options target and current are both {target}; they must differ.")
+            self.current, self.target = current, target
 
         # Each later target differs from the one before it.
         self.later, before = [], self.target
@@ -135,7 +137,7 @@ class NumberLine(VLEnv):
         )
 
     def legal_actions(self) -> list[str]:
-        return list(STEPS)
+        return ["-", "+"]
 
     def oracle(self) -> str:
         return "+" if self.target > self.current else "-"
@@ -157,13 +159,6 @@ class NumberLine(VLEnv):
             "solved": self.current == self.target and not self.later,
             "return_positive": self.episode_return > 0,
         }
-
-    def _choose(self, current: int | None = None, target: int | None = None) -> tuple[int, int]:
-        if current is None or target is None:
-            raise UserError("reset options target and current belong together: give both, or neither.")
-        if current == target:
-            raise UserError(f"reset options target and current are both {target}; they must differ.")
-        return current, target
 
 
 @lru_cache(maxsize=64)

@@ -35,7 +35,6 @@ class Points24(FormulaGame):
 
     Args:
         solvable_only: deal solvable hands only.
-        **kwargs: of `FormulaGame`.
     """
 
     title = "Points24"

@@ -10,7 +10,7 @@ when `complete` returns `None`, no completion exists within the budget.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -85,13 +85,9 @@ def complete(
     return best
 
 
-def is_solvable(numbers: Sequence[int], target: int, rules: Rules) -> bool:
-    return _is_solvable(tuple(sorted(numbers)), target, rules)
-
-
 @lru_cache(maxsize=4096)
-def _is_solvable(numbers: Numbers, target: int, rules: Rules) -> bool:
-    states = _after_factor(Level(), numbers, rules)
+def is_solvable(numbers: tuple[int, ...], target: int, rules: Rules) -> bool:
+    states = _after_factor(Level(), tuple(sorted(numbers)), rules)
     return any(True for state in states for _ in _hits(state, Fraction(target), rules))
 
 

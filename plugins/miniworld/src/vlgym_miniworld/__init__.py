@@ -1,3 +1,1 @@
-"""MiniWorld's 23 three-dimensional environments as vlgym environments. See `plugin.py` for the list; nothing is
-imported here.
-"""
+"""MiniWorld's 23 three-dimensional environments. Importing this imports no environment code."""

@@ -52,17 +52,17 @@ class OwnDrawing(MiniWorldEnv):
 
     shadow_window: Any
     unseen = False
+    _list = 0
+    _quiet = False
+    _ready = False
 
     def __init__(self, **kwargs: Any) -> None:
-        self._list = 0
-        self._quiet = False
-        self._constructing = True
         super().__init__(**kwargs)
-        self._constructing = False
+        self._ready = True
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode; the constructor's own unseeded reset is left out."""
-        if self._constructing:
+        if not self._ready:
             return None, {}
         _refuse_elsewhere()
         self.shadow_window.switch_to()  # textures are loaded before MiniWorld chooses a context

@@ -151,7 +151,6 @@ class FindObject(MiniWorldTask):
 
     Args:
         target: key of the thing to find, one of `TARGETS`.
-        **kwargs: see `MiniWorldTask`.
     """
 
     TARGETS: ClassVar[tuple[str, ...]] = ()

@@ -26,13 +26,9 @@ class Goal:
 
     Attributes:
         key: changes when an old plan is void for another reason than the agent's pose.
-        targets: circles that the field of distances starts from.
-        things: circles of everything else that blocks.
-        body: size and steps of the agent.
-        reached: the goal test on a pose.
+        targets, things: circles that the field of distances starts from, and all that block.
         near: distance to a target's centre at which the goal is expected, metres.
         last: the action once the goal is reached.
-        closed: places (x, z) that end the episode badly.
     """
 
     key: tuple[Any, ...]
@@ -51,8 +47,8 @@ class Pilot:
     def __init__(self, world: Any) -> None:
         self.world = world
         self._walls = Walls(world.wall_segs[:, :, ::2], reach=max(1.2 * world.agent.radius, 0.7))
-        self._key: tuple[Any, ...] | None = None
         self._ground = Ground(self._walls)
+        self._key: tuple[Any, ...] | None = None
         self._field: Field | None = None
         self._moves: list[str] = []
         self._poses: list[Pose] = []
@@ -117,16 +113,12 @@ def reach(world: Any, target: Any, avoid: Iterable[Any] = (), closed: Closed | N
         near = any(math.hypot(x - hx, z - hz) < hr for hx, hz, hr in hot)
         return near or (closed is not None and closed(x, z))
 
+    def reached(pose: Pose) -> bool:
+        return math.hypot(pose.x - tx, pose.z - tz) < limit - _MARGIN
+
     others = things(world, without=(target,))
-    return Goal(
-        key=("reach", tx, tz, others),
-        targets=((tx, tz, tr),),
-        things=others,
-        body=_body(world),
-        reached=lambda pose: math.hypot(pose.x - tx, pose.z - tz) < limit - _MARGIN,
-        near=limit,
-        closed=shut if hot or closed is not None else None,
-    )
+    key, target_circles, shuts = ("reach", tx, tz, others), ((tx, tz, tr),), hot or closed is not None
+    return Goal(key, target_circles, others, _body(world), reached, limit, closed=shut if shuts else None)
 
 
 def pick_up(world: Any, wanted: Iterable[Any], ground: Ground | None = None) -> Goal:
@@ -154,15 +146,8 @@ def pick_up(world: Any, wanted: Iterable[Any], ground: Ground | None = None) -> 
         return ground is None or ground.admits(pose, _body(world, thing))
 
     others = things(world, without=wanted)
-    return Goal(
-        key=("pick up", targets, others),
-        targets=targets,
-        things=others,
-        body=_body(world),
-        reached=reached,
-        near=_REACH * radius + min(r for _, _, r in targets),
-        last=PICK_UP,
-    )
+    near = _REACH * radius + min(r for _, _, r in targets)
+    return Goal(("pick up", targets, others), targets, others, _body(world), reached, near, PICK_UP)
 
 
 def put_next(world: Any, carried: Any, target: Any) -> Goal:
@@ -176,15 +161,8 @@ def put_next(world: Any, carried: Any, target: Any) -> Goal:
         return math.hypot(x - tx, z - tz) < limit - _MARGIN
 
     others = things(world, without=(carried,))
-    return Goal(
-        key=("put next", others),
-        targets=((tx, tz, tr),),
-        things=others,
-        body=body,
-        reached=reached,
-        near=body.arm + limit,
-        last=DROP,
-    )
+    near = body.arm + limit
+    return Goal(("put next", others), ((tx, tz, tr),), others, body, reached, near, DROP)
 
 
 def circle(entity: Any) -> Circle:

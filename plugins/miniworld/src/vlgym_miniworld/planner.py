@@ -42,11 +42,9 @@ class Pose:
 
 
 class Walls:
-    """Wall segments in buckets, for fast tests of circles.
+    """Wall segments in buckets, for fast tests of circles up to the radius `reach`.
 
-    Args:
-        segments: `[N, 2, 2]` float, end points (x, z) of each wall.
-        reach: largest radius that will be asked, metres.
+    `segments` is `[N, 2, 2]` float: end points (x, z) of each wall.
     """
 
     def __init__(self, segments: np.ndarray, reach: float) -> None:
@@ -130,7 +128,7 @@ class Field:
         heapq.heapify(self._open)
 
     def at(self, x: float, z: float) -> float:
-        """Return the distance at a place; infinity where no target can be walked to."""
+        """Return the distance at a place; infinity without a way."""
         i, j = math.floor(x / _FIELD_STEP), math.floor(z / _FIELD_STEP)
         best = math.inf
         for cell in ((i, j), (i + 1, j), (i, j + 1), (i + 1, j + 1)):
@@ -198,12 +196,9 @@ def search(
     near: float,
     weights: Sequence[float] = _WEIGHTS,
 ) -> tuple[list[str], list[Pose]] | None:
-    """Find moves from `start` to a pose that satisfies `reached`, guided by the field.
+    """Return moves from `start` to a pose that is `reached`, and the poses, one more than the moves.
 
-    `near` is the field's distance at which the goal is expected, metres.
-
-    Returns:
-        The moves, and the poses before each of them and after the last; `None` without a way.
+    `near` is the field's distance at which the goal is expected. `None`: there is no way.
     """
     cell, turns = 0.6 * body.step, round(math.tau / body.turn)
     nodes: list[tuple[int, str, Pose]] = []

@@ -28,16 +28,15 @@ class BoxTask(MiniWorldTask):
             start, in degrees, 170 at most.
         min_distance: least distance between the centres of robot and box at the start, in metres.
             Where both are 0, the start is MiniWorld's own.
-        **kwargs: see `MiniWorldTask`.
 
-    Options of `reset`, of a class with levels: `level`, the difficulty level.
+    Options of `reset`, of a class with levels: `level`.
 
     Attributes:
         layout: attributes of MiniWorld's world and their values, such as its `size`; empty: its own.
         distractors: boxes of other colours in the world.
 
     Raises:
-        UserError: an argument is out of its range; at `reset`, no room has such a start.
+        UserError: at `reset`, no room has such a start.
     """
 
     layout: Mapping[str, int] = {}

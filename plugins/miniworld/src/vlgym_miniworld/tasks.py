@@ -52,10 +52,9 @@ class MiniWorldTask(GymAdapter):
             the prompt, a random action for an unreadable reply, and -1 instead of 0 for the step
             that ends an episode without success. `T` stays MiniWorld's, and no `max_turns` exceeds
             the card's.
-        **kwargs: see `vlgym.env.VLEnv`.
 
     Raises:
-        UserError: an argument is out of its range, or the world has no randomisation.
+        UserError: the world has no randomisation.
     """
 
     prompt = PromptTemplate(
@@ -69,8 +68,6 @@ class MiniWorldTask(GymAdapter):
             kwargs = apply_vldac(kwargs)
         super().__init__(**kwargs)
         self.compat = compat
-        if not isinstance(domain_rand, bool):
-            raise UserError(f"domain_rand={domain_rand!r} must be True or False.")
         if domain_rand and not self.can_randomise:
             raise UserError(f"MiniWorld's {self.world_name} has fixed steps and looks; leave domain_rand=False.")
         self.domain_rand = domain_rand
@@ -100,7 +97,6 @@ class MiniWorldTask(GymAdapter):
         return f"Go to {self.aim()}. {self.steps_text()}"
 
     def describe(self) -> str:
-        """Return the things in view, nearest first."""
         lines = []
         for far, angle, thing in self._in_view():
             side = f"{abs(angle)} degrees to the {'right' if angle > 0 else 'left'}"

@@ -59,7 +59,6 @@ class BabyAI(GymAdapter):
 
     Args:
         kind: BALROG's name of the kind of mission.
-        **kwargs: see `vlgym.env.VLEnv`.
     """
 
     actions: ClassVar[dict[str, Any]] = {

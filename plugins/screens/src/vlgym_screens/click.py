@@ -74,7 +74,7 @@ class ScreensClick(ScreenEnv):
             at = draws.pick(choices)  # their places vary least, so they are asked for less often
         self.aim, self.sentence = elements[at], draws.pick(SENTENCES).format(exact[at])
         self.point: tuple[float, float] | None = None
-        self.found: Element | None = None
+        self.clicked: Element | None = None
 
     def _in_reach(self, elements: list[Element], at: int) -> bool:
         """True if a click can hit an element: small ones lie between the middles of a grid's cells."""
@@ -85,8 +85,8 @@ class ScreensClick(ScreenEnv):
 
     def act(self, action: str) -> Outcome:
         self.point = self.read_point(action)
-        self.found = hit(self.layout.place(self.state), *self.point) if self.point else None
-        self.solved = self.found == self.aim
+        self.clicked = hit(self.layout.place(self.state), *self.point) if self.point else None
+        self.solved = self.clicked == self.aim
         return Outcome(
             float(self.solved) - self.step_cost,
             terminated=True,
@@ -112,7 +112,7 @@ class ScreensClick(ScreenEnv):
             (x, y), (x1, y1, x2, y2) = self.point, self.aim.box
             ratio = self.image_size[1] / self.layout.width
             distance = round(math.hypot(max(x1 - x, 0, x - x2), max(y1 - y, 0, y - y2)) * ratio, 2)
-        named = None if self.found is None else name_widget(self.found.widget, twin=True)
+        named = None if self.clicked is None else name_widget(self.clicked.widget, twin=True)
         return {
             "distance": distance,
             "in_box": self.solved if self.point else None,
@@ -124,11 +124,11 @@ class ScreensClick(ScreenEnv):
         """Return the kind of the mistake; `None` before the click."""
         if self.point is None:
             return None
-        if self.found is None or self.solved:
+        if self.clicked is None or self.solved:
             return "none" if self.solved else "nothing"
 
         # The nearest mistake is the one that is named.
-        aim, target = self.aim.widget, self.found.widget
+        aim, target = self.aim.widget, self.clicked.widget
         same_kind = aim.kind == target.kind and (aim.kind != "icon" or aim.label == target.label)
         if name_widget(aim) == name_widget(target):
             return "twin"

@@ -70,12 +70,12 @@ class ScreensSet(ScreenEnv):
         chosen = []
         for number, group in enumerate(groups):
             chosen += draws.sample(group, self._share(number))
-        self.asked = {at: self._draw_goal(draws, self.app.find(at)[1], at) for at in chosen}
-        self.wanted.update(self.asked)
+        self.goals = {at: self._draw_goal(draws, self.app.find(at)[1], at) for at in chosen}
+        self.wanted.update(self.goals)
         others = draws.sample(CITIES, 7)
-        words = [goal for goal in self.asked.values() if isinstance(goal, str)]
+        words = [goal for goal in self.goals.values() if isinstance(goal, str)]
         self.spelled = sorted({*others, *words})
-        self.goals = [self._state_goal(self.app.find(at), goal) for at, goal in self.asked.items()]
+        self.sentences = [self._state_goal(self.app.find(at), goal) for at, goal in self.goals.items()]
         builder.add_dialogs(self.dialogs, pages)
 
     def _share(self, number: int) -> int:
@@ -116,7 +116,7 @@ class ScreensSet(ScreenEnv):
         return self.spelled
 
     def task(self) -> str:
-        return f"Set {'; '.join(self.goals)}. Change nothing else, then save."
+        return f"Set {'; '.join(self.sentences)}. Change nothing else, then save."
 
     def explain(self, action: str) -> str:
         if action.startswith("type"):
@@ -124,15 +124,15 @@ class ScreensSet(ScreenEnv):
         return "it is the next thing to do" if action.startswith("click") else super().explain(action)
 
     def _count(self) -> tuple[int, int]:
-        right = sum(self.state.values[at] == goal for at, goal in self.asked.items())
-        others = [at for at in self.wanted if at not in self.asked]
+        right = sum(self.state.values[at] == goal for at, goal in self.goals.items())
+        others = [at for at in self.wanted if at not in self.goals]
         return right, sum(self.state.values[at] != self.wanted[at] for at in others)
 
     def score(self) -> float:
         if self.solved or not self.state.saved:
             return super().score()
         right, spoiled = self._count()
-        return 0.5 * max(0, right - spoiled) / len(self.asked)
+        return 0.5 * max(0, right - spoiled) / len(self.goals)
 
     def extra_info(self) -> dict[str, Any]:
         right, spoiled = self._count()
