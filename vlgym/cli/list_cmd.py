@@ -75,11 +75,7 @@ class Entry:
 
 
 def find_entry(registry: Registry, env_id: str) -> Entry:
-    """Return the entry of an id that is installed, known from registry.yaml, or claimed by plugins.
-
-    Raises:
-        UnknownEnvError: it is nowhere.
-    """
+    """Return the entry of an installed, recorded or claimed id, or raise `UnknownEnvError`."""
     known, remedy = registry.known.get(env_id), ""
     spec: EnvSpec | None
     try:

@@ -27,7 +27,7 @@ def in_grey(messages: Sequence[Message]) -> list[Message]:
 
 
 def with_pictures_of(messages: Sequence[Message], others: Sequence[Message]) -> list[Message]:
-    """Return the messages with the pictures of others, last for last, filled up with their first."""
+    """Return the messages with the pictures of others, last for last, then their first."""
     own, foreign = list_pictures(messages), list_pictures(others)
     padded = foreign[:1] * len(own) + foreign
     return _replace_pictures(messages, padded[len(padded) - len(own) :] if foreign else own)

@@ -61,8 +61,6 @@ def describe_run(
 
     Args:
         envs: one environment or more of each id; those of one id are built alike.
-        builder: prompt layout; by default each environment's own.
-        policy: recorded by its `describe()`, if it has one, else by its name.
         **more: whatever else belongs to the run; made plain by `to_plain`, `None` left out.
 
     Raises:
@@ -79,7 +77,7 @@ def describe_run(
 
 
 def assemble_run(entries: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-    """Return a run's record: its fields, with the versions behind some entries of `describe_env`."""
+    """Return a run's record: its fields, and the versions behind entries of `describe_env`."""
     owners = {entry["distribution"] for entry in entries.values()} - {None}
     run = {"format": FORMAT, **fields, "versions": list_versions(owners)}
     return without_none(to_plain(run))
@@ -180,7 +178,6 @@ def read_trajectories(
     """Yield episodes as they were written, images and prompts included.
 
     Args:
-        folder: of a `TrajectoryWriter`.
         images: `False` only looks for the files, which is many times faster: `image` is then empty,
             and image parts of `messages` hold `file_name`, relative to the folder.
         unfinished: `False` leaves out a line or an episode without its end: a kill leaves them.
@@ -237,11 +234,7 @@ def read_numbered(folder: Path, *, images: bool, unfinished: bool) -> Iterator[t
 
 
 def read_picture(folder: Path, name: str) -> tuple[bytes, Image]:
-    """Return a picture's PNG, and the picture.
-
-    Raises:
-        TrajectoryError: it is missing or damaged, or lies outside the folder.
-    """
+    """Return a picture's PNG and the picture, or raise `TrajectoryError`."""
     try:
         path = _image_path(folder, name)
         return path.read_bytes(), _read_image(path)
@@ -259,12 +252,8 @@ def _read_image(path: Path) -> Any:
 def read_record(row: Mapping[str, Any], find: FindImage, images: bool = False) -> StepRecord:
     """Return the record that a line holds, with values of `StepRecord`'s types and finite numbers.
 
-    Args:
-        find: returns an image by its name.
-        images: the prompt holds the images, not their names.
-
-    Raises:
-        MALFORMED: a value is missing or of another type.
+    `find` returns an image by its name; with `images` the prompt holds them, else their names.
+    Where a value is missing or of another type, it raises an error of `MALFORMED`.
     """
     image = find(row["file_name"])
     messages = [_with_images(message, find, images) for message in json.loads(row["prompt"])]
@@ -292,11 +281,7 @@ def read_record(row: Mapping[str, Any], find: FindImage, images: bool = False) -
 
 
 def check_record_values(values: Mapping[str, Any], kind: type = StepRecord) -> None:
-    """Refuse values of other types than a record states, and numbers beyond `GREATEST`.
-
-    Raises:
-        ValueError: there is one; the message names it.
-    """
+    """Raise `ValueError` for a value of another type than records have, or over `GREATEST`."""
     hints = _read_hints(kind)
     for name, value in values.items():
         hint = hints[name]
@@ -359,11 +344,7 @@ def is_sealed(header: Any) -> bool:
 
 
 def read_header(folder: Path) -> Any:
-    """Return the content of a folder's run.json, without its checksum.
-
-    Raises:
-        TrajectoryError: it cannot be read.
-    """
+    """Return a folder's run.json without its checksum, or raise `TrajectoryError`."""
     path = folder / HEADER
     try:
         header = json.loads(path.read_text(encoding="utf-8"))
