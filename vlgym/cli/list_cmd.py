@@ -163,6 +163,8 @@ def _print_families(entries: list[Entry]) -> None:
         members = list(group)
         first = next((entry for entry in members if not entry.remedy), members[0])
         rows.append([family, str(len(members)), plain_line(first.remedy) or _ask(first)])
+
+    # Ids that plugins only claim have no family; families that can be played come first.
     others = [entry for entry in entries if entry.spec is None]
     rows += [[plain_line(entry.env_id), "", plain_line(entry.remedy)] for entry in others]
     usable = {entry.family for entry in entries if not entry.remedy}

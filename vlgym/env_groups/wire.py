@@ -115,6 +115,8 @@ def _encode(value: Any, arrays: list[Any], depth: int) -> Any:
     depth += 1
     if kind is list:
         return [_encode(item, arrays, depth) for item in value]
+
+    # What JSON lacks has a tag.
     if kind is tuple:
         return {"~t": [_encode(item, arrays, depth) for item in value]}
     if kind is dict:
@@ -140,6 +142,8 @@ def _decode(value: Any, arrays: memoryview, place: list[int], depth: int) -> Any
     depth += 1
     if isinstance(value, list):
         return [_decode(item, arrays, place, depth) for item in value]
+
+    # One key with a mark is the tag of what JSON lacks.
     if len(value) == 1:
         ((key, content),) = value.items()
         if key == "~t":
