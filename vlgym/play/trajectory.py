@@ -33,6 +33,7 @@ from ..files import append_whole, is_cut, list_folder, make_folder, seal, sync, 
 from ..registry import get_registry
 from ..registry.versions import find_distribution, hash_code, list_versions
 from ..types import Image, LearnerNotes, Message, StepRecord, Usage
+from .controls import map_pictures
 from .remote import RemoteEnv
 
 FORMAT = 4
@@ -140,12 +141,13 @@ class TrajectoryWriter:
     def _write_row(self, record: StepRecord) -> dict[str, Any]:
         fields = {field: getattr(record, field) for field in (*_FIELDS, *_SINCE_FORMAT_3)}
         more = {field: getattr(record, field) for field in _IF_ANY}
-        row = {"file_name": self._store(record.image), **fields}
+        row = {**self._store(record.image), **fields}
         row |= {field: value for field, value in more.items() if value != getattr(StepRecord, field)}
         row |= {"span": record.span, "usage": record.usage and asdict(record.usage)}
         if record.learner is not None:
             row["learner"] = asdict(record.learner)
-        return {**row, "prompt": json.dumps([self._without_images(message) for message in record.messages])}
+        prompt = [map_pictures(message, self._store) for message in record.messages]
+        return {**row, "prompt": json.dumps(prompt)}
 
     def sync(self) -> None:
         """Flush all lines to the disk."""
@@ -154,22 +156,13 @@ class TrajectoryWriter:
         sync(self.folder)
         self._synced = time.monotonic()
 
-    def _store(self, image: Image) -> str:
-        """Write an image, unless an equal one is there, and return its name."""
-        if id(image) in self._names:
-            return self._names[id(image)]
-        name = self._names[id(image)] = f"images/{hash_picture(image)}.png"
-        path = self.folder / name
-        if not path.exists():
-            write_whole(path, encode_png(image), durable=False)
-        return name
-
-    def _without_images(self, message: Message) -> dict[str, Any]:
-        content = [
-            {"type": "image", "file_name": self._store(part["image"])} if part["type"] == "image" else part
-            for part in message["content"]
-        ]
-        return {"role": message["role"], "content": content}
+    def _store(self, image: Image) -> dict[str, str]:
+        """Write an image, unless an equal one is there, and return its name as an item."""
+        if id(image) not in self._names:
+            name = self._names[id(image)] = f"images/{hash_picture(image)}.png"
+            if not (self.folder / name).exists():
+                write_whole(self.folder / name, encode_png(image), durable=False)
+        return {"file_name": self._names[id(image)]}
 
 
 def read_trajectories(
