@@ -95,7 +95,7 @@ class Registry:
             for name, factory in getattr(record, kind).items():
                 if name in named:
                     both = f"{owners[name]} and by {record.distribution}"
-                    raise PluginError(f"{kind}: {name!r} is claimed by {both}; uninstall one.")
+                    raise PluginError(f"The name {name!r} is claimed by {both} ({kind}); uninstall one.")
                 named[name], owners[name] = factory, record.distribution
         return named
 
