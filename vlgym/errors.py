@@ -83,9 +83,6 @@ class TrajectoryError(UserError):
 def check_choice(name: str, value: T, choices: Iterable[Any], error: type[UserError] = UserError) -> T:
     """Return `value` if it is one of `choices`; `None` among them is accepted, and not listed.
 
-    Args:
-        name: as the user wrote it: `split`, `--policy`.
-
     >>> check_choice("split", "test", ("train", "val", "test"))
     'test'
     >>> check_choice("split", "tset", ("train", "val", "test"))
@@ -122,10 +119,7 @@ def check_number(
 ) -> None:  # fmt: skip
     """Raise `UserError` where a number is out of its range; NaN and infinity are in none.
 
-    Args:
-        name: as the user wrote it: `episodes`, `--seed`.
-        above: exclusive lower bound, instead of `least`.
-        hint: sentence after the range.
+    `above` is an exclusive lower bound, instead of `least`; `hint` a sentence after the range.
     """
     setting = f"{name}{' ' if name.startswith('-') else '='}{value!r}"
     if isinstance(value, bool) or not hasattr(value, "__float__"):

@@ -52,11 +52,7 @@ def seal(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unseal(record: Any, *, required: bool = True) -> dict[str, Any]:
-    """Return a record without its checksum, which may be missing where it is not `required`.
-
-    Raises:
-        ValueError: it is no object, or its checksum is missing or of other values.
-    """
+    """Return a record without its checksum; `ValueError` where it is wrong or `required`."""
     if not isinstance(record, dict):
         raise ValueError("it is no JSON object")
     plain = {name: value for name, value in record.items() if name != FIELD}
@@ -98,11 +94,7 @@ def write_checksums(folder: Path, without: Collection[str] = ()) -> None:
 
 
 def check_files(folder: Path) -> None:
-    """Compare a folder's files with its `checksums.json`.
-
-    Raises:
-        ValueError: a file is missing or changed; the message begins with its name.
-    """
+    """Raise `ValueError` where a file of a folder's `checksums.json` is missing or changed."""
     try:
         listed = sorted(unseal(json.loads((folder / CHECKSUMS).read_bytes()))["files"].items())
     except FileNotFoundError:
@@ -139,11 +131,7 @@ def write_whole(path: Path, data: bytes | str, *, durable: bool = True) -> None:
 
 @contextmanager
 def written_file(path: Path) -> Iterator[Path]:
-    """Make and yield an empty file for another library; at the end it gets the name `path`.
-
-    Raises:
-        UserError: `path` is a link.
-    """
+    """Make and yield an empty file for another library, then name it `path`, which is no link."""
     with _placing(path, durable=True) as (part, _):
         yield part
 

@@ -256,7 +256,6 @@ def counting(progress: Progress, name: str, total: int) -> Iterator[Advance]:
     if progress.disable:
         progress.console.print(f"{name}: {total} ...", soft_wrap=True)
     task = progress.add_task(name, total=total)
-
     try:
         yield lambda *_: progress.advance(task)
     finally:

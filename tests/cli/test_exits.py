@@ -78,20 +78,17 @@ def test_no_error_shows_the_login_or_the_query_of_an_address(
     assert ends_with(UserError(f"{address!r} is wrong?"), capsys) == (2, f"prog: {shown!r} is wrong?\n")
 
 
-BUG = """
-from vlgym.terminal import run_command
-def command():
-    raise RuntimeError("\\x1b]0;x")
-run_command("prog", command)
-"""
-
-
-def test_what_a_bug_says_steers_no_terminal() -> None:
-    done = subprocess.run([sys.executable, "-c", BUG], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "Traceback" in done.stderr
-    assert r"\x1b]0;x" in done.stderr
-    assert "\x1b" not in done.stderr
+def test_what_a_bug_says_steers_no_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # which the command replaces
+    with pytest.raises(RuntimeError) as caught:
+        ends_with(RuntimeError("\x1b]0;x"), capsys)
+    sys.excepthook(caught.type, caught.value, caught.tb)
+    told = capsys.readouterr().err
+    assert "Traceback" in told
+    assert r"\x1b]0;x" in told
+    assert "\x1b" not in told
 
 
 def test_sigterm_tidies_up_as_ctrl_c_does(capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,16 +34,17 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def play(typed: str, *options: str, status: int = 0) -> str:
-    """Play the environment that the options name, or Walk on a seed; return the output, or the error."""
+    """Play what the options name, or Walk on a seed; return the output, or the error."""
     named = options and not options[0].startswith("--")
     with installed(WALK, make_spec("vlgym/Coin-v0", "toys:Coin")):
-        output = invoke("play", *(() if named else (WALK.id, "--seed", SEED)), *options, status=status, typed=typed)
+        words = options if named else (WALK.id, "--seed", SEED, *options)
+        output = invoke("play", *words, status=status, typed=typed)
     return output.err if status else output.out
 
 
 def test_replies_are_parsed_and_bare_actions_and_numbers_are_put_into_the_reply_format() -> None:
-    typed = [f"I go <action>{AWAY}</action>", AWAY, "<action>fly</action>", "2", "#1", "3", "0", AWAY.upper()]
-    out = play("\n".join(typed))
+    typed = [f"I go <action>{AWAY}</action>", AWAY, "<action>fly</action>", "2", "#1", "3", "0"]
+    out = play("\n".join([*typed, AWAY.upper()]))
     assert "Choose:  #1 left  #2 right\n" in out
     assert re.findall(r"parse: (\w+); executed: (\w+)", out) == [
         ("ok", AWAY), ("ok", AWAY), ("illegal_action", "nothing"), ("ok", "right"), ("ok", "left"),
@@ -122,12 +123,12 @@ def test_without_an_oracle_the_command_says_so() -> None:
 
 
 @pytest.mark.parametrize(("policy", "success"), [("oracle", "yes"), ("random", "")])
-def test_a_policy_plays_without_input_and_overwrites_nothing(policy: str, success: str, here: Path) -> None:
+def test_a_policy_plays_and_overwrites_nothing(policy: str, success: str, here: Path) -> None:
     outs = [re.sub(r"game-\d+", "", play("", "--policy", policy)) for _ in range(2)]
     assert outs[0] == outs[1]
     assert f"success {success}" in outs[0]
     assert f"{policy} writes: " in outs[0]
-    assert sorted(path.name for path in here.glob("play/vlgym/Walk-v0/*")) == ["game-001", "game-002"]
+    assert {path.name for path in here.glob("play/vlgym/*/*")} == {"game-001", "game-002"}
 
 
 class Harm(Walk):
@@ -159,7 +160,7 @@ def test_pictures_are_drawn_only_where_asked_for_before_each_reply_and_after_the
 ) -> None:
     assert "\x1b" not in play(f"{AWAY}\n")
     drawn: list[np.ndarray] = []
-    monkeypatch.setattr("vlgym.play.human.show_picture", lambda image, protocol, _: drawn.append(image))
+    monkeypatch.setattr("vlgym.play.human.show_picture", lambda image, *_: drawn.append(image))
     play(f"{AWAY}\n", "--picture", "kitty")
     env = make_walk()
     images = [env.reset(seed=3)[0]["image"], env.step(f"<action>{AWAY}</action>")[0]["image"]]

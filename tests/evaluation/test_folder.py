@@ -69,45 +69,41 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
 
 
 @pytest.fixture
-def whole(played: tuple[Path, Any], tmp_path: Path) -> Any:
-    shutil.copytree(played[0], tmp_path / "whole")
-    return played[1]
+def whole(played: tuple[Path, Any], tmp_path: Path) -> Path:
+    """A copy of the finished run."""
+    return Path(shutil.copytree(played[0], tmp_path / "whole"))
 
 
 @pytest.mark.parametrize("at", [1, 17])
-def test_a_run_stopped_twice_ends_as_one_that_was_not(at: int, whole: Any, tmp_path: Path) -> None:
+def test_a_run_stopped_twice_ends_as_one_that_was_not(at: int, played: Any, tmp_path: Path) -> None:
     out = tmp_path / "stopped"
     for resume in (False, True):
         with pytest.raises(KeyboardInterrupt):
             run_evaluation(PARTS, RandomPolicy(), out, num_envs=3, resume=resume, watcher=Stop(at))
-    run_evaluation(PARTS, RandomPolicy(), out, num_envs=2, resume=True)
-    assert numbers(out) == whole
-    assert len(json.loads((out / "run.json").read_text())["sessions"]) == 3
-    run_evaluation(PARTS, RandomPolicy(), out, resume=True)  # nothing is left
-    assert numbers(out) == whole
+    for sessions in (3, 4):  # in the last one nothing is left
+        run_evaluation(PARTS, RandomPolicy(), out, num_envs=2, resume=True)
+        assert numbers(out) == played[1]
+        assert len(read_header(out)["sessions"]) == sessions
 
 
 @pytest.mark.parametrize("left", [0.35, 0.97])
-def test_what_a_kill_left_is_dropped_and_played_again(left: float, whole: Any, tmp_path: Path) -> None:
-    out = tmp_path / "whole"
-    path = out / "metadata.jsonl"
+def test_what_a_kill_left_is_dropped_and_played_again(left: float, played: Any, whole: Path) -> None:
+    path = whole / "metadata.jsonl"
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * left)])
-    (out / "images" / "half.part").write_bytes(b"\x89PNG")
-    run_evaluation(PARTS, RandomPolicy(), out, num_envs=1, resume=True)
-    assert numbers(out) == whole
+    (whole / "images" / "half.part").write_bytes(b"\x89PNG")
+    run_evaluation(PARTS, RandomPolicy(), whole, num_envs=1, resume=True)
+    assert numbers(whole) == played[1]
 
 
-def test_lines_of_an_episode_without_its_end_are_dropped(whole: Any, tmp_path: Path) -> None:
-    out = tmp_path / "whole"
-    path = out / "metadata.jsonl"
+def test_lines_of_an_episode_without_its_end_are_dropped(played: Any, whole: Path) -> None:
+    path = whole / "metadata.jsonl"
     lines = path.read_text().splitlines(keepends=True)
-    ends = [n for n, line in enumerate(lines) if json.loads(line)["terminated"] or json.loads(line)["truncated"]]
-    path.write_text("".join(lines[: ends[-1]]))  # every line whole, the last episode's end missing
-    assert ends[-1] - ends[-2] > 1
-    assert count_finished(out) == len(EVERY) - 1
-    run_evaluation(PARTS, RandomPolicy(), out, resume=True)
-    assert numbers(out) == whole
+    assert json.loads(lines[-2])["turn"] > 0
+    path.write_text("".join(lines[:-1]))  # every line whole, the last episode's end missing
+    assert count_finished(whole) == len(EVERY) - 1
+    run_evaluation(PARTS, RandomPolicy(), whole, resume=True)
+    assert numbers(whole) == played[1]
 
 
 def change_reward(line: str) -> str:
@@ -125,30 +121,30 @@ def change_reward(line: str) -> str:
     ],
 )
 def test_doubled_and_dropped_lines_are_found_at_resume_before_a_model_is_asked(
-    change: Any, named: str, whole: Any, tmp_path: Path
+    change: Any, named: str, whole: Path
 ) -> None:
-    path = tmp_path / "whole" / "metadata.jsonl"
+    path = whole / "metadata.jsonl"
     path.write_text("".join(change(path.read_text().splitlines(keepends=True))))
-    before = read_files(tmp_path / "whole")
+    before = read_files(whole)
     with pytest.raises(TrajectoryError, match=named) as told:
-        run_evaluation(PARTS, RandomPolicy(), tmp_path / "whole", resume=True)
+        run_evaluation(PARTS, RandomPolicy(), whole, resume=True)
     assert "\n" not in str(told.value)
-    assert read_files(tmp_path / "whole").items() - before.items() == set()
+    assert not read_files(whole).items() - before.items()
     call = ["eval", "--policy", "openai:m@http://127.0.0.1:9", "--env", WALK.id, "--resume"]
-    assert re.search(named, invoke(*call, "--out", tmp_path / "whole", status=2).err)
+    assert re.search(named, invoke(*call, "--out", whole, status=2).err)
 
 
-def test_changed_code_is_refused_and_named(whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = read_header(tmp_path / "whole")["parts"][WALK.id]["code"]
+def test_changed_code_is_refused_and_named(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = read_header(whole)["parts"][WALK.id]["code"]
     assert told == {name: hash_code(name) for name in ("vlgym", "toys")}
     for name in ("vlgym", "toys"):
         changed = {"vlgym": told["vlgym"], "toys": told["toys"], name: "changed"}
         monkeypatch.setattr(trajectory, "hash_code", lambda module, changed=changed: changed[module])
         with pytest.raises(UserError, match=rf"Different: parts\.vlgym/Walk-v0\.code\.{name}, "):
-            run_evaluation(PARTS, RandomPolicy(), tmp_path / "whole", resume=True)
+            run_evaluation(PARTS, RandomPolicy(), whole, resume=True)
 
 
-def test_the_digest_of_code_is_of_every_source_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_digest_is_of_every_source_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "shelf"
     (package / "inner").mkdir(parents=True)
     (package / "__init__.py").write_text("raise SystemExit")  # it is not imported
@@ -175,12 +171,12 @@ def test_a_reward_that_its_card_excludes_ends_the_run_at_its_turn(
     assert count_finished(tmp_path / "run") == 0
 
 
-def test_an_episode_is_never_written_twice_nor_by_two_processes(whole: Any, tmp_path: Path) -> None:
-    held = read_header(tmp_path / "whole")
+def test_an_episode_is_never_written_twice_nor_by_two_processes(whole: Path) -> None:
+    held = read_header(whole)
     held.pop("sessions")
-    with EvaluationFolder(tmp_path / "whole", held, session={}, resume=True) as folder:
+    with EvaluationFolder(whole, held, session={}, resume=True) as folder:
         assert folder.finished == EVERY
-        episode = next(iter(read_trajectories(tmp_path / "whole")))
+        episode = next(iter(read_trajectories(whole)))
         with pytest.raises(TrajectoryError, match=r"Episode \d of .* was played twice"):
             folder.write(episode)
         for record in episode:
@@ -189,7 +185,7 @@ def test_an_episode_is_never_written_twice_nor_by_two_processes(whole: Any, tmp_
         with pytest.raises(TrajectoryError, match=r"Episode 99 of .* was played twice"):
             folder.write(episode)
         with pytest.raises(UserError, match="Another process is at work in"):
-            EvaluationFolder(tmp_path / "whole", held, session={}, resume=True)
+            EvaluationFolder(whole, held, session={}, resume=True)
 
 
 @pytest.mark.parametrize(
@@ -205,33 +201,31 @@ def test_an_episode_is_never_written_twice_nor_by_two_processes(whole: Any, tmp_
         ({"spec": make_spec(summary="Walk away.")}, r"\.spec_hash"),
     ],
 )
-def test_another_run_is_refused_by_name_and_changes_nothing(
-    change: dict[str, Any], named: str, whole: Any, tmp_path: Path
-) -> None:
-    out = tmp_path / "whole"
-    before, policy, options = read_files(out), RandomPolicy(), {"parts": PARTS, **change}
+def test_another_run_is_refused_by_name_and_changes_nothing(change: dict[str, Any], named: str, whole: Path) -> None:
+    before, policy, options = read_files(whole), RandomPolicy(), {"parts": PARTS, **change}
     policy.name, spec = options.pop("policy", policy.name), options.pop("spec", WALK)
     line = f"holds another run. Different: .*{named}"
     with installed(spec), pytest.raises(UserError, match=line):
-        run_evaluation(policy=policy, out=out, resume=True, **options)
-    assert read_files(out) == before
+        run_evaluation(policy=policy, out=whole, resume=True, **options)
+    assert read_files(whole) == before
 
 
-def test_a_run_is_not_begun_again_over_another(whole: Any, tmp_path: Path) -> None:
-    before = read_files(tmp_path / "whole")
+def test_a_run_is_not_begun_again_over_another(whole: Path, tmp_path: Path) -> None:
+    before = read_files(whole)
     with pytest.raises(UserError, match="A run has one split, this one has test, val"):
         run_evaluation([PARTS[0], replace(PARTS[1], split="val")], RandomPolicy(), tmp_path / "split")
     with pytest.raises(UserError, match=r"holds a run already\. Continue it with --resume"):
-        run_evaluation(PARTS, RandomPolicy(), tmp_path / "whole")
-    assert read_files(tmp_path / "whole") == before
-    (tmp_path / "thesis").mkdir()
-    (tmp_path / "thesis" / "thesis.txt").write_text("precious")
-    with pytest.raises(UserError, match=r"is not empty and holds no run\.json"):
-        run_evaluation(PARTS, RandomPolicy(), tmp_path / "thesis")
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "run.json").write_text('{"format": 3}')
-    with pytest.raises(UserError, match="holds another kind of run"):
-        run_evaluation(PARTS, RandomPolicy(), tmp_path / "other", resume=True)
+        run_evaluation(PARTS, RandomPolicy(), whole)
+    assert read_files(whole) == before
+    for name, text, line in (
+        ("thesis.txt", "precious", r"is not empty and holds no run\.json"),
+        ("run.json", '{"format": 3}', "holds another kind of run"),
+    ):
+        file = tmp_path / "of others" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+        with pytest.raises(UserError, match=line):
+            run_evaluation(PARTS, RandomPolicy(), file.parent, resume=True)
 
 
 def test_junk_in_a_folder_stops_nothing(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Shared parts of the commands: options, policies, and `--config FILE`, whose TOML gives defaults."""
+"""Shared parts of the commands: options, policies, and the defaults of `--config FILE`."""
 
 from __future__ import annotations
 
@@ -68,11 +68,7 @@ def closing_policies(players: Iterable[Any]) -> Iterator[None]:
 
 
 def read_config(context: typer.Context, path: Path | None) -> None:
-    """Make the values of a file the defaults of the command's options.
-
-    Raises:
-        UserError: the file cannot be read, or has a name that is no option.
-    """
+    """Make a file's values the defaults of the command's options; `UserError` for a wrong file."""
     if path is None:
         return
     try:

@@ -55,7 +55,7 @@ def doctor(
 
 
 def _print_installed(registry: Registry) -> list[str]:
-    """Print versions, plugins and registry.yaml's state; return a line for each difference from it."""
+    """Print versions, plugins and the state of registry.yaml; return a line for each difference."""
     console = open_console()
     console.print("Versions", style="bold")
     versions = {package: find_version(package) for package in SHOWN_PACKAGES}

@@ -209,7 +209,7 @@ def evaluate_policy(
 
 
 def _leave_out(parts: list[Part], missing: Sequence[str], *, broken: bool) -> list[Part]:
-    """Print which environments are not played, and why; `broken`: leave out those that cannot be made."""
+    """Print which environments are not played, and why; `broken`: those that cannot be made, too."""
     reasons = {}
     for env_id in missing:
         known = get_registry().known.get(env_id)

@@ -75,11 +75,7 @@ class Entry:
 
 
 def find_entry(registry: Registry, env_id: str) -> Entry:
-    """Return the entry of an id that is installed, known from registry.yaml, or claimed by plugins.
-
-    Raises:
-        UnknownEnvError: it is nowhere.
-    """
+    """Return the entry of an installed, recorded or claimed id, or raise `UnknownEnvError`."""
     known, remedy = registry.known.get(env_id), ""
     spec: EnvSpec | None
     try:
@@ -167,6 +163,8 @@ def _print_families(entries: list[Entry]) -> None:
         members = list(group)
         first = next((entry for entry in members if not entry.remedy), members[0])
         rows.append([family, str(len(members)), plain_line(first.remedy) or _ask(first)])
+
+    # Ids that plugins only claim have no family; families that can be played come first.
     others = [entry for entry in entries if entry.spec is None]
     rows += [[plain_line(entry.env_id), "", plain_line(entry.remedy)] for entry in others]
     usable = {entry.family for entry in entries if not entry.remedy}

@@ -44,13 +44,6 @@ COMMON_TEMPLATES = {
     "init.py.in": "src/$package/__init__.py", "plugin.py.in": "src/$package/plugin.py",
     "test_contract.py.in": "tests/test_contract.py",
 }  # fmt: skip
-ENVIRONMENT_TEMPLATES = {
-    "environment.py.in": "src/$package/environment.py",
-    "test_environment.py.in": "tests/test_environment.py",
-}
-GAME_TEMPLATES = {
-    "game.py.in": "src/$package/environment.py", "test_game.py.in": "tests/test_environment.py"
-}  # fmt: skip
 
 
 def check_name(name: str) -> None:
@@ -104,8 +97,12 @@ def new_plugin(
         "promise": "", "kit": "EnvConformance", "version": ".".join(__version__.split(".")[:2]), "cls": title,
         "env_id": f"{name}/{title}-v0", "year": datetime.date.today().year,
     }  # fmt: skip
-    files, settings = (GAME_TEMPLATES, GAME_VALUES) if multi_agent else (ENVIRONMENT_TEMPLATES, OWN_VALUES)
+    kind, settings = ("game", GAME_VALUES) if multi_agent else ("environment", OWN_VALUES)
     values |= settings
+    templates = {
+        **COMMON_TEMPLATES, f"{kind}.py.in": "src/$package/environment.py",
+        f"test_{kind}.py.in": "tests/test_environment.py",
+    }  # fmt: skip
 
     # The folder appears whole, or not at all.
     folder = out / values["distribution"]
@@ -114,7 +111,7 @@ def new_plugin(
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out, prefix=".new-plugin-") as made:
-            _fill(Path(made) / "plugin", {**COMMON_TEMPLATES, **files}, values)
+            _fill(Path(made) / "plugin", templates, values)
             place_folder(Path(made) / "plugin", folder)
     except OSError as error:
         raise UserError(f"{folder} cannot be made ({error.strerror}); choose another place with --out.") from None

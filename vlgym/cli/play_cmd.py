@@ -1,8 +1,9 @@
-"""`vlgym play`: one episode in the terminal, by a model's own prompt and parser; images go to files."""
+"""`vlgym play`: one episode in the terminal, by a model's prompt and parser; images are files."""
 
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -38,8 +39,7 @@ def play_in_terminal(
     seed = episode_seed(env_id, "train", 0) if seed is None else seed
 
     # A wrong option or id is told before anything is made.
-    env = make(env_id, **read_arguments(arg or []))
-    try:
+    with closing(make(env_id, **read_arguments(arg or []))) as env:
         person = HumanPolicy(new_folder(out or Path("play") / env_id, "game"), protocol, oracle=True)
         say(f"{env_id}, seed {seed}, reply style {env.parser.name}. Images: {person.pictures}")
         runner = Runner([env], episodes=1, seed=seed)
@@ -69,5 +69,3 @@ def play_in_terminal(
         end = f"success {won}, return {env.episode_return:g}"
         say(f"\nEpisode {ended} after {slot.turn} turn(s): {end}.")
         say(f"Last image: {person.keep(slot.observation['image'])}")
-    finally:
-        env.close()

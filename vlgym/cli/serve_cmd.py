@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -54,13 +55,12 @@ def serve(
             console.print(line, soft_wrap=True)
 
     if workers is not None:
-        server = WorkerServer(host, port, workers, known or "")
-        say([f"--envs tcp://{host}:{server.port}  ({workers} workers; Ctrl-C ends it)"])
-        try:
+        with closing(WorkerServer(host, port, workers, known or "")) as server:
+            say([f"--envs tcp://{host}:{server.port}  ({workers} workers; Ctrl-C ends it)"])
             server.serve()
-        finally:
-            server.close()
         return
+
+    # OpenEnv's clients have an address for each environment.
     ids = split_names(env)
     if not ids:
         raise UserError("No environment is named; write vlgym serve vlgym/NumberLine-v1.")

@@ -39,10 +39,8 @@ def tournament(
 ) -> None:  # fmt: skip
     """Let policies play each other: every pair, the same seeds, every seating; ratings with intervals."""
     check_choice("--split", split, SPLITS)
-    named = [NAMED.fullmatch(each) for each in policies]
-    specs = [match[2] if match else each for match, each in zip(named, policies, strict=True)]
-    pairs = zip(named, policies, strict=True)
-    labels = [match[1] if match else plain_address(each) for match, each in pairs]
+    named: list[Any] = [NAMED.fullmatch(each) or ("", plain_address(each), each) for each in policies]
+    labels, specs = [each[1] for each in named], [each[2] for each in named]
     if twice := [name for name in labels if labels.count(name) > 1]:
         raise UserError(f"{twice[0]} is named twice; call each by a name: one={twice[0]} other={twice[0]}.")
 

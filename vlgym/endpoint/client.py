@@ -184,11 +184,7 @@ def find_proxy(url: str) -> str:
 
 
 async def read_limited(response: Any, most: int) -> bytes:
-    """Return an answer's unpacked body, of which neither form has more than `most` bytes.
-
-    Raises:
-        BadAnswerError: it is longer, or cannot be unpacked.
-    """
+    """Return an answer's unpacked body; `BadAnswerError` where either form is over `most` bytes."""
     data = bytearray()
     async for part in response.aiter_raw():
         data += part

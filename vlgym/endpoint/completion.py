@@ -142,12 +142,7 @@ def _read_call(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _join_chunks(data: bytes) -> dict[str, Any]:
-    """Return the completion that a stream's chunks make.
-
-    Raises:
-        BadAnswerError: the stream has no end.
-        ValueError: a chunk is no JSON.
-    """
+    """Return a stream's completion; `BadAnswerError` without an end, `ValueError` without JSON."""
     text = data.decode("utf-8", "replace")
     lines = [line[5:].strip() for line in text.split("\n") if line.startswith("data:")]
     chunks = [_dict(json.loads(line)) for line in lines if line and line != "[DONE]"]
@@ -181,11 +176,9 @@ def _join_chunks(data: bytes) -> dict[str, Any]:
 
 def classify(error: Any) -> Status:
     """Return the status of a server's words on an error: of `PROMPT`, or `provider_error`."""
-    words = _find_words(error)
-    for status, pattern in PROMPT.items():
-        if re.search(pattern, words, re.IGNORECASE):
-            return status
-    return "provider_error"
+    words, patterns = _find_words(error), PROMPT.items()
+    kinds = (kind for kind, pattern in patterns if re.search(pattern, words, re.IGNORECASE))
+    return next(kinds, "provider_error")
 
 
 def find_status(error: BaseException | None) -> Status | None:

@@ -142,11 +142,7 @@ class OpenAIPolicy:
         return {"base_url": self._url, **settings, "openai": openai.__version__}
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Ask for all turns at once and wait for all answers.
-
-        Raises:
-            UserError: going on makes no sense (see `submit`).
-        """
+        """Ask for all turns at once and wait for all answers; errors are those of `submit`."""
         futures = [self.submit(turn) for turn in turns]
         try:
             concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)

@@ -1,4 +1,4 @@
-"""Groups that step a batch of environments: in this process, in worker processes, on Ray, behind TCP.
+"""Groups that step environments: in this process, in worker processes, on Ray, behind TCP.
 
     group = open_group("processes:4")
     runner = Runner([group.make("vlgym/OneRoom-v0") for _ in range(16)])
@@ -68,7 +68,6 @@ def open_group(
     """Open a group.
 
     Args:
-        place: see `read_envs`.
         envs: how many environments will be stepped at once: there are no more workers than that.
         limit: seconds after which a worker that does not answer is given up.
         tell: called with a line for each worker that is given up or waits for a processor.

@@ -16,11 +16,7 @@ MOST_LINE = 100_000  # characters of a plan, a thought or a system message
 
 
 def check_answer(answer: Mapping[str, Any], do: str, shape: tuple[int, ...] | None = None) -> None:
-    """Check an answer to the request `do`; `shape` is that of the environment's pictures, if known.
-
-    Raises:
-        NonsenseError: no environment of this package answers so.
-    """
+    """Raise `NonsenseError` where no environment answers `do` so; `shape` is of its pictures."""
     good = answer.keys() in ({"n", "env", "value"}, {"n", "env", "error"})
     _demand(good, f"an answer of {len(answer)} other keys")
     if "error" in answer:

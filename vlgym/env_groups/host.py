@@ -1,4 +1,4 @@
-"""One worker's environments and the requests on them, in the worker's process: plugins' code runs here."""
+"""A worker's environments and the requests on them, in its process: plugins' code runs here."""
 
 from __future__ import annotations
 

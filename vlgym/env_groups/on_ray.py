@@ -99,14 +99,10 @@ class RayLink:
 
 
 def connect(address: str) -> Any:
-    """Return Ray, started on this machine or connected to a cluster, unless that was done.
+    """Return Ray, started here or connected to the cluster `auto` or `ray://host:port`.
 
-    Args:
-        address: `auto`, `ray://host:port`, or empty for Ray's own rule: the cluster that
-            RAY_ADDRESS names, else a Ray of this machine that ends with this process.
-
-    Raises:
-        UserError: Ray is not installed, or there is no cluster.
+    An empty address is Ray's own rule: the cluster that RAY_ADDRESS names, else a Ray of this
+    machine that ends with this process. `UserError` where Ray or the cluster is missing.
     """
     ray = import_extra("ray", extra="ray", user="An environment on Ray")
     if ray.is_initialized():

@@ -25,13 +25,7 @@ HIGHEST_SEED = 2**31
 class ServedEnv(RemoteEnv):
     """An environment on a server of `vlgym serve --workers`, or in a worker process.
 
-    `reset()` without a seed draws one.
-
-    Args:
-        url: as `--envs`: `tcp://HOST:PORT`, `processes:1`.
-
-    Raises:
-        UserError: the server cannot be reached, or the environment cannot be made.
+    `url` is as `--envs`: `tcp://HOST:PORT`, `processes:1`. `reset()` without a seed draws one.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012

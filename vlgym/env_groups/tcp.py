@@ -51,11 +51,7 @@ _WAIT_S = 2.0  # for a worker whose learner has just left
 
 
 class TcpLink(SocketLink):
-    """Connection to a worker behind TCP; the servers of `places` are tried in their order.
-
-    Raises:
-        UserError: a server does not take the token.
-    """
+    """Connection to a worker behind TCP; `UserError` where one of `places` refuses the token."""
 
     def __init__(self, index: int, places: Sequence[str], token: str) -> None:
         self._why, end = "", time.monotonic() + _PATIENCE_S
@@ -84,11 +80,7 @@ class TcpLink(SocketLink):
 
 
 def find_workers(places: Sequence[str], token: str) -> tuple[Callable[[int], TcpLink], int]:
-    """Return what starts worker `index`, on the servers in turn, and the number of their workers.
-
-    Raises:
-        UserError: a server cannot be reached, or does not take the token.
-    """
+    """Return what starts workers on the servers in turn, and their number; or a `UserError`."""
     counts = {}
     for place in places:
         try:
@@ -173,14 +165,7 @@ class WorkerServer:
     """Listens, and starts a worker for each connection that proves the token.
 
     It never reads an environment's data: the worker inherits the connection, and the server only
-    watches for its end.
-
-    Args:
-        port: 0 takes a free one.
-        command: starts a worker, with the number of its socket at the end.
-
-    Raises:
-        UserError: the port is in use, or the host is no address of this machine.
+    watches for its end. Port 0 takes a free one. `command` ends with the number of the socket.
     """
 
     def __init__(
@@ -245,7 +230,7 @@ class WorkerServer:
                     self._free.release()
 
     def _hear(self, connection: socket.socket) -> tuple[bytes, bytes]:
-        """Return the transcript, and the client's purpose: empty where it does not prove the token."""
+        """Return the transcript, and the client's purpose: empty without a proof of the token."""
         connection.settimeout(HANDSHAKE_S)
         keep_alive(connection)
         hello = GREETING + os.urandom(NONCE)

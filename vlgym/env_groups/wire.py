@@ -20,8 +20,7 @@ import numpy as np
 from ..errors import UserError
 
 PREFIX = struct.Struct("<IQ")
-MOST_TEXT, MOST_BYTES = 1 << 20, 1 << 26
-"""Longest text and arrays of a frame. Text takes up to a hundred times as much memory, arrays once."""
+MOST_TEXT, MOST_BYTES = 1 << 20, 1 << 26  # of a frame; text takes up to 100 times its memory
 
 _DTYPE_KINDS = frozenset("biuf")
 _MARK = "~"
@@ -33,11 +32,7 @@ class NonsenseError(ValueError):
 
 
 def pack(data: Any) -> bytes:
-    """Return a frame.
-
-    Raises:
-        UserError: it holds more than plain data and NumPy arrays, or is longer than `unpack` reads.
-    """
+    """Return a frame; `UserError` where it would be too long, or data is not plain or an array."""
     arrays: list[Any] = []
     text = _write(data, arrays)
     sizes = len(text), sum(len(part) for part in arrays)
@@ -47,11 +42,7 @@ def pack(data: Any) -> bytes:
 
 
 def unpack(frame: bytes | bytearray) -> Any:
-    """Return the data of a frame; arrays share its memory.
-
-    Raises:
-        NonsenseError: it is no frame.
-    """
+    """Return the data of a frame, whose memory arrays share; `NonsenseError` where it is none."""
     try:
         text, arrays = _read_sizes(frame)
         if PREFIX.size + text + arrays != len(frame):
@@ -83,7 +74,7 @@ def receive(connection: socket.socket, limit: float | None = None) -> Any:
 
 
 def read_bytes(connection: socket.socket, size: int, end: float | None) -> bytearray:
-    """Read that many bytes before `end` of the monotonic clock; the errors are those of `receive`."""
+    """Read that many bytes before `end` of the monotonic clock; errors as of `receive`."""
     data, got = bytearray(size), 0
     while got < size:
         connection.settimeout(None if end is None else max(end - time.monotonic(), 1e-3))
@@ -124,6 +115,8 @@ def _encode(value: Any, arrays: list[Any], depth: int) -> Any:
     depth += 1
     if kind is list:
         return [_encode(item, arrays, depth) for item in value]
+
+    # What JSON lacks has a tag.
     if kind is tuple:
         return {"~t": [_encode(item, arrays, depth) for item in value]}
     if kind is dict:
@@ -149,6 +142,8 @@ def _decode(value: Any, arrays: memoryview, place: list[int], depth: int) -> Any
     depth += 1
     if isinstance(value, list):
         return [_decode(item, arrays, place, depth) for item in value]
+
+    # One key with a mark is the tag of what JSON lacks.
     if len(value) == 1:
         ((key, content),) = value.items()
         if key == "~t":

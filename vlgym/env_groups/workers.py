@@ -33,7 +33,7 @@ class LostError(Exception):
 
 
 class EnvError(Exception):
-    """An environment raised an error in its worker; the class here has the name of the class there."""
+    """An environment raised an error in its worker; the class has the name of that there."""
 
 
 class Link(Protocol):

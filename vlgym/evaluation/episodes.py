@@ -201,8 +201,6 @@ def evaluate(
 
     Args:
         episodes: `first_episode, ..., first_episode + episodes - 1` of the split are played.
-        builder: prompt layout; the environment's own by default.
-        on_episode: called with each finished episode.
         on_failure: called with each failure of an environment; the episode is played again (see
             `vlgym.play.env_failures`). By default it is a warning.
         group: where the environments live; the episodes are the same everywhere.

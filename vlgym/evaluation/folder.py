@@ -77,7 +77,6 @@ class EvaluationFolder:
     """Opens a folder for a run, new or resumed, and writes its episodes. A context manager.
 
     Args:
-        folder: made if missing.
         session: how it is played this time, for example the command: kept, but not compared.
 
     Attributes:

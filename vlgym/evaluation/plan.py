@@ -116,11 +116,7 @@ def plan_ids(
     env_ids: Sequence[str], *, episodes: int = EPISODES, split: str = "test", repeats: int = 1,
     planner: str | None = None, arguments: Mapping[str, Any] | None = None,
 ) -> list[Part]:  # fmt: skip
-    """Return a part for each id.
-
-    Raises:
-        UserError: an id cannot be made, or has not that split or planner.
-    """
+    """Return a part for each id; `UserError` for one that lacks the split or planner."""
     check_choice("--split", split, SPLITS)
     parts = []
     for env_id in dict.fromkeys(env_ids):
@@ -162,11 +158,7 @@ def plan_suite(
 
 
 def leave_out(parts: Sequence[Part]) -> tuple[list[Part], dict[str, str]]:
-    """Return the parts and items that can be made here, and id -> reason of the others.
-
-    Raises:
-        MissingSystemPartError, NotInstalledError: none can be made.
-    """
+    """Return the parts and items that can be made, and id -> reason; the error if none can."""
     reasons: dict[str, UserError] = {}
     playable: list[Part] = []
     for part in parts:

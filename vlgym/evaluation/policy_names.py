@@ -30,10 +30,9 @@ def make_policy(name: str, options: Mapping[str, Any]) -> Policy:
 
 
 def find_policy(name: str, options: Mapping[str, Any]) -> functools.partial[Policy]:
-    """Return what makes a policy, without making it.
+    """Return what makes the policy of a name such as `openai:MODEL`, without making it.
 
     Args:
-        name: for example `openai:MODEL`.
         options: by option name (`max_tokens`); `extra.top_k` is `top_k` of the mapping `extra`.
 
     Raises:

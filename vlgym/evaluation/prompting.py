@@ -21,11 +21,7 @@ Builders = dict[str, PromptBuilder]  # prompt layout of each part, by its key
 def lay_out_parts(
     parts: Sequence[Part], layout: PromptBuilder | None, *, system: str = "", style: str = "", few_shot: int = 0
 ) -> Builders:
-    """Return the layout of each part; empty where every environment's own is meant.
-
-    Raises:
-        UserError: an environment's oracle cannot play, or the examples would be played themselves.
-    """
+    """Return the layout of each part; empty where every environment's own is meant."""
     if layout is None and not (system or style or few_shot):
         return {}
     builders: Builders = {}

@@ -16,11 +16,7 @@ from .plan import Job, Part
 
 
 def check_readings(parts: Sequence[Part], tell: Callable[[str], object]) -> None:
-    """Send the forms at the beginning of each part, and tell which are read differently.
-
-    Raises:
-        FailedError: one is.
-    """
+    """Send the forms to each part; tell which are read differently, then raise `FailedError`."""
     forms, different = dict[str, str](), 0
     for part in (part for part in parts if part.pictures == SHOWN):
         env, seed = part.make(), episode_seed(part.env_id, part.split, 0)

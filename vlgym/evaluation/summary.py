@@ -18,8 +18,7 @@ SAME_BOUNDS = frozenset({"parser"})
 """Arguments that change no floor or ceiling: the policies reply in the parser's form."""
 
 DEFAULT_REWARD: Mapping[str, Any] = {"invalid_penalty": 0.0}
-"""Default cost of an invalid turn. It counts in the floors: rules may refuse legal actions of random play
-(EZPoints' numbers), and a blind policy's action need not be legal at every turn."""
+"""Default cost of an invalid turn. It counts in the floors: random and blind play have such turns."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class Report:
 def summarize(
     env_id: str, policy: str, split: str, episodes: Sequence[Sequence[StepRecord]], *, changed: bool = False
 ) -> Report:
-    """Return the report of an environment's episodes, not normalized where arguments `changed` it."""
+    """Return the report of episodes, not normalized where arguments `changed` the environment."""
     count = len(episodes)
     wins = sum(episode[-1].success for episode in episodes)
     returns = [sum(record.reward for record in episode) for episode in episodes]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -27,16 +28,20 @@ def in_grey(messages: Sequence[Message]) -> list[Message]:
 
 
 def with_pictures_of(messages: Sequence[Message], others: Sequence[Message]) -> list[Message]:
-    """Return the messages with the pictures of others, last for last, filled up with their first."""
+    """Return the messages with the pictures of others, last for last, then their first."""
     own, foreign = list_pictures(messages), list_pictures(others)
     padded = foreign[:1] * len(own) + foreign
     return _replace_pictures(messages, padded[len(padded) - len(own) :] if foreign else own)
 
 
+def map_pictures(message: Message, change: Callable[[Image], dict[str, Any]]) -> Message:
+    """Return a message with the items of each part that is a picture changed."""
+    parts = [
+        {"type": "image", **change(part["image"])} if part["type"] == "image" else part for part in message["content"]
+    ]
+    return {"role": message["role"], "content": parts}
+
+
 def _replace_pictures(messages: Sequence[Message], pictures: Sequence[Image]) -> list[Message]:
-    rest, result = iter(pictures), []
-    for message in messages:
-        parts = message["content"]
-        shown = [{**part, "image": next(rest)} if part["type"] == "image" else part for part in parts]
-        result.append({"role": message["role"], "content": shown})
-    return result
+    rest = iter(pictures)
+    return [map_pictures(message, lambda _: {"image": next(rest)}) for message in messages]

@@ -85,7 +85,7 @@ class Uniform(Curriculum):
 
 
 class Success(Curriculum):
-    """One level of each environment: up at `UP` success in `WINDOW` episodes there, down at `DOWN`."""
+    """One level of each environment: up at `UP` success in `WINDOW` episodes, down at `DOWN`."""
 
     def __init__(self, places: Sequence[Place], argument: str = "") -> None:
         super().__init__(places, argument)
@@ -130,7 +130,7 @@ class LearningProgress(Curriculum):
 
 
 class Prioritized(Curriculum):
-    """Prioritized level replay: by the rank of the critic's error, and sometimes places long unseen.
+    """Prioritized level replay: by the rank of the critic's error, or places long unseen.
 
     Source: Jiang et al. 2021, arXiv 2010.03934. Its levels are seeds; here they are places, so an
     error is a running mean over seeds. A place without an error comes first.
@@ -168,13 +168,8 @@ CURRICULA: dict[str, Factory] = {
 class Course:
     """A sampler at work on some environments.
 
-    A choice is a function of the seed, the episode's number and the sampler's memory.
-
-    Args:
-        name: `NAME` or `NAME:ARGUMENT` of a sampler, then `@K` where levels above K are left out.
-
-    Attributes:
-        limit: `@K`, or nothing.
+    A choice is a function of the seed, the episode's number and the sampler's memory. The name is
+    `NAME` or `NAME:ARGUMENT` of a sampler, then `@K` where levels above K are left out.
 
     Raises:
         UserError: there is no such sampler, no environment has levels, or none has level K.
@@ -189,7 +184,7 @@ class Course:
         counts = {env_id: len(get_registry().get(env_id).levels) for env_id in env_ids}
         if not any(counts.values()):
             ids = ", ".join(counts)
-            raise UserError(f"--curriculum {name}: {ids} has no levels; `vlgym list` names those that do.")
+            raise UserError(f"--curriculum {name}: {ids} has no levels; see `vlgym list`.")
         if self.limit:
             top = _read_level(highest, max(counts.values()) - 1, name)
             counts = {env_id: min(count, top + 1) for env_id, count in counts.items()}

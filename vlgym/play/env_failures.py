@@ -21,11 +21,7 @@ Failure = dict[str, Any]
 
 
 class EnvFailures:
-    """Notes failures and counts them.
-
-    Args:
-        tell: called with each failure at once; by default they are kept in `noted`.
-    """
+    """Counts failures, and tells each at once to `tell`; by default `noted` keeps them."""
 
     def __init__(self, tell: Callable[[Failure], object] | None = None) -> None:
         self.noted: list[Failure] = []

@@ -66,11 +66,7 @@ class HumanPolicy:
         self._count = 0
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Ask for a reply to each prompt.
-
-        Raises:
-            InputEnded: there is none.
-        """
+        """Ask for a reply to each prompt; `InputEnded` where there is none."""
         replies = []
         for turn in turns:
             self.show(turn)
@@ -147,11 +143,7 @@ def takes_lines(env: VLEnv) -> bool:
 
 
 def read_line() -> str:
-    """Return the next line of the input, without its end.
-
-    Raises:
-        InputEnded: there is none.
-    """
+    """Return the next line of the input, without its end, or raise `InputEnded`."""
     line = sys.stdin.readline()
     if not line:
         raise InputEnded(LEFT)

@@ -32,11 +32,8 @@ class RandomPolicy:
 class OraclePolicy:
     """Plays each environment's own `solve()`: the ceiling of every table.
 
-    Args:
-        fallback: answer with a random legal action where the oracle has none (an unsolvable hand).
-
-    Raises:
-        UserError: by `reply`: the oracle has no action in this state, and there is no fallback.
+    Where the oracle has no action (an unsolvable hand), `fallback` answers with a random legal one;
+    without it `reply` raises a `UserError`.
     """
 
     name = "oracle"
@@ -72,11 +69,7 @@ class ScriptedPolicy:
 
 
 class ReplayPolicy:
-    """Gives the replies of recorded episodes again: evaluation without a model.
-
-    Raises:
-        UserError: by `reply`: a turn was not recorded.
-    """
+    """Gives recorded replies again; `reply` raises `UserError` for a turn that was not recorded."""
 
     name = "replay"
 

@@ -33,9 +33,6 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
     At most one reset or step is on its way: `send_reset` and `send_step` begin it, `reset` and
     `step` with the same arguments wait for it; so a batch of environments works at the same time.
     The environment is made when it is first needed; its constructor's errors are raised then.
-
-    Attributes:
-        system_text: see `Game.system_text`.
     """
 
     def __init__(self, caller: Any, env_id: str, arguments: Mapping[str, Any]) -> None:

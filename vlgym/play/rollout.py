@@ -141,7 +141,7 @@ class Runner:
         return [self._turn(slot) for slot in self.slots if slot.active]
 
     def step(self, policy: Policy) -> list[StepRecord]:
-        """Let the policy answer every active environment once; return the records, in slot order."""
+        """Let the policy answer every active environment once; return the records."""
         turns = self.turns()
         return self.advance(turns, policy.reply(turns), policy.name)
 

@@ -33,6 +33,7 @@ from ..files import append_whole, is_cut, list_folder, make_folder, seal, sync, 
 from ..registry import get_registry
 from ..registry.versions import find_distribution, hash_code, list_versions
 from ..types import Image, LearnerNotes, Message, StepRecord, Usage
+from .controls import map_pictures
 from .remote import RemoteEnv
 
 FORMAT = 4
@@ -61,8 +62,6 @@ def describe_run(
 
     Args:
         envs: one environment or more of each id; those of one id are built alike.
-        builder: prompt layout; by default each environment's own.
-        policy: recorded by its `describe()`, if it has one, else by its name.
         **more: whatever else belongs to the run; made plain by `to_plain`, `None` left out.
 
     Raises:
@@ -79,7 +78,7 @@ def describe_run(
 
 
 def assemble_run(entries: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-    """Return a run's record: its fields, with the versions behind some entries of `describe_env`."""
+    """Return a run's record: its fields, and the versions behind entries of `describe_env`."""
     owners = {entry["distribution"] for entry in entries.values()} - {None}
     run = {"format": FORMAT, **fields, "versions": list_versions(owners)}
     return without_none(to_plain(run))
@@ -142,12 +141,13 @@ class TrajectoryWriter:
     def _write_row(self, record: StepRecord) -> dict[str, Any]:
         fields = {field: getattr(record, field) for field in (*_FIELDS, *_SINCE_FORMAT_3)}
         more = {field: getattr(record, field) for field in _IF_ANY}
-        row = {"file_name": self._store(record.image), **fields}
+        row = {**self._store(record.image), **fields}
         row |= {field: value for field, value in more.items() if value != getattr(StepRecord, field)}
         row |= {"span": record.span, "usage": record.usage and asdict(record.usage)}
         if record.learner is not None:
             row["learner"] = asdict(record.learner)
-        return {**row, "prompt": json.dumps([self._without_images(message) for message in record.messages])}
+        prompt = [map_pictures(message, self._store) for message in record.messages]
+        return {**row, "prompt": json.dumps(prompt)}
 
     def sync(self) -> None:
         """Flush all lines to the disk."""
@@ -156,22 +156,13 @@ class TrajectoryWriter:
         sync(self.folder)
         self._synced = time.monotonic()
 
-    def _store(self, image: Image) -> str:
-        """Write an image, unless an equal one is there, and return its name."""
-        if id(image) in self._names:
-            return self._names[id(image)]
-        name = self._names[id(image)] = f"images/{hash_picture(image)}.png"
-        path = self.folder / name
-        if not path.exists():
-            write_whole(path, encode_png(image), durable=False)
-        return name
-
-    def _without_images(self, message: Message) -> dict[str, Any]:
-        content = [
-            {"type": "image", "file_name": self._store(part["image"])} if part["type"] == "image" else part
-            for part in message["content"]
-        ]
-        return {"role": message["role"], "content": content}
+    def _store(self, image: Image) -> dict[str, str]:
+        """Write an image, unless an equal one is there, and return its name as an item."""
+        if id(image) not in self._names:
+            name = self._names[id(image)] = f"images/{hash_picture(image)}.png"
+            if not (self.folder / name).exists():
+                write_whole(self.folder / name, encode_png(image), durable=False)
+        return {"file_name": self._names[id(image)]}
 
 
 def read_trajectories(
@@ -180,7 +171,6 @@ def read_trajectories(
     """Yield episodes as they were written, images and prompts included.
 
     Args:
-        folder: of a `TrajectoryWriter`.
         images: `False` only looks for the files, which is many times faster: `image` is then empty,
             and image parts of `messages` hold `file_name`, relative to the folder.
         unfinished: `False` leaves out a line or an episode without its end: a kill leaves them.
@@ -237,11 +227,7 @@ def read_numbered(folder: Path, *, images: bool, unfinished: bool) -> Iterator[t
 
 
 def read_picture(folder: Path, name: str) -> tuple[bytes, Image]:
-    """Return a picture's PNG, and the picture.
-
-    Raises:
-        TrajectoryError: it is missing or damaged, or lies outside the folder.
-    """
+    """Return a picture's PNG and the picture, or raise `TrajectoryError`."""
     try:
         path = _image_path(folder, name)
         return path.read_bytes(), _read_image(path)
@@ -259,12 +245,8 @@ def _read_image(path: Path) -> Any:
 def read_record(row: Mapping[str, Any], find: FindImage, images: bool = False) -> StepRecord:
     """Return the record that a line holds, with values of `StepRecord`'s types and finite numbers.
 
-    Args:
-        find: returns an image by its name.
-        images: the prompt holds the images, not their names.
-
-    Raises:
-        MALFORMED: a value is missing or of another type.
+    `find` returns an image by its name; with `images` the prompt holds them, else their names.
+    Where a value is missing or of another type, it raises an error of `MALFORMED`.
     """
     image = find(row["file_name"])
     messages = [_with_images(message, find, images) for message in json.loads(row["prompt"])]
@@ -292,11 +274,7 @@ def read_record(row: Mapping[str, Any], find: FindImage, images: bool = False) -
 
 
 def check_record_values(values: Mapping[str, Any], kind: type = StepRecord) -> None:
-    """Refuse values of other types than a record states, and numbers beyond `GREATEST`.
-
-    Raises:
-        ValueError: there is one; the message names it.
-    """
+    """Raise `ValueError` for a value of another type than records have, or over `GREATEST`."""
     hints = _read_hints(kind)
     for name, value in values.items():
         hint = hints[name]
@@ -359,11 +337,7 @@ def is_sealed(header: Any) -> bool:
 
 
 def read_header(folder: Path) -> Any:
-    """Return the content of a folder's run.json, without its checksum.
-
-    Raises:
-        TrajectoryError: it cannot be read.
-    """
+    """Return a folder's run.json without its checksum, or raise `TrajectoryError`."""
     path = folder / HEADER
     try:
         header = json.loads(path.read_text(encoding="utf-8"))

@@ -48,11 +48,7 @@ def how_to_install_all(*, clone: Path = CLONE, here: Path | None = None) -> str:
 
 
 def import_extra(module: str, extra: str, user: str) -> Any:
-    """Import a module that one of the core's extras brings, for `user`.
-
-    Raises:
-        NotInstalledError: it is not installed; the message says how to install it.
-    """
+    """Import a module of an extra for `user`; `NotInstalledError` says how to install it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

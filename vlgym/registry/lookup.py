@@ -89,17 +89,13 @@ class Registry:
         return {env_id: spec for env_id, spec in self.specs.items() if not spec.replaced_by}
 
     def collect(self, kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the core's and the plugins' `policies` or `curricula` by name.
-
-        Raises:
-            PluginError: two of them have one name.
-        """
+        """Return all `policies` or `curricula`; `PluginError` where two have one name."""
         named, owners = dict(own), dict.fromkeys(own, "vlgym itself")
         for record in self.plugins:
             for name, factory in getattr(record, kind).items():
                 if name in named:
                     both = f"{owners[name]} and by {record.distribution}"
-                    raise PluginError(f"{kind}: {name!r} is claimed by {both}; uninstall one.")
+                    raise PluginError(f"The name {name!r} is claimed by {both} ({kind}); uninstall one.")
                 named[name], owners[name] = factory, record.distribution
         return named
 

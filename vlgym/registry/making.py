@@ -25,11 +25,7 @@ from .lookup import Registry, get_registry
 
 
 def construct(vlgym_id: str, **kwargs: Any) -> VLEnv:
-    """Build an environment; the entry point of every Gymnasium registration.
-
-    Raises:
-        UserError: the id cannot be made (`Registry.get`), or an argument is wrong.
-    """
+    """Build an environment: the entry point of all registrations with Gymnasium."""
     return build(get_registry().get(vlgym_id), **kwargs)
 
 

@@ -61,11 +61,7 @@ def find_plugins() -> list[tuple[str, str, str, Any]]:
 def load_plugins(
     candidates: Iterable[tuple[str, str, str, Any]] | None = None, switch: str | None = None
 ) -> list[PluginRecord]:
-    """Load every plugin among the `candidates`, by default all, that the switch allows.
-
-    Args:
-        switch: value of `VLGYM_PLUGINS`; the environment variable by default.
-    """
+    """Load every plugin of `candidates`, by default all, that `VLGYM_PLUGINS` or `switch` allows."""
     allowed = _read_switch(switch)
     records = []
     for name, distribution, version, point in find_plugins() if candidates is None else candidates:

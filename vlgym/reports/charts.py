@@ -21,7 +21,6 @@ class Curve:
 
     Attributes:
         points: of an SVG polyline in a box of 100 by 100.
-        across, up: ticks of the axes.
         unit: what the axis across counts.
         cut: the values that lie beyond the axis, in words.
     """

@@ -128,10 +128,8 @@ def _compare(first: RecordedRun, second: RecordedRun) -> dict[str, Any]:
             places.append(subtract(one, two))
 
     # Parts of one run alone are named, and count nowhere.
-    others = {
-        "first": [key for key in first.parts if key not in second.parts],
-        "second": [key for key in second.parts if key not in first.parts],
-    }
+    alone = (first.parts.keys() - second.parts.keys(), second.parts.keys() - first.parts.keys())
+    others = dict(zip(names, map(sorted, alone), strict=True))
     shown = [row for key, row in parts.items() if first.parts[key].pictures == SHOWN]
     counted = [row for row in shown if row["pairs"]]
     return {"parts": parts, "only_parts": others, "overall": _sum_up(counted, places)}

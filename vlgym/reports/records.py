@@ -56,11 +56,7 @@ class RecordedRun:
 
     @cached_property
     def played(self) -> dict[str, list[Episode]]:
-        """Key -> the part's finished episodes by number, without prompts and pictures.
-
-        Raises:
-            TrajectoryError: a line is malformed or of another run, or a picture is missing.
-        """
+        """Key -> finished episodes by number, without pictures; or `TrajectoryError`."""
         by_part: dict[str, dict[int, Episode]] = {key: {} for key in self.parts}
         for _, episode in read_episodes(self.folder, self.header):
             by_part[episode[0].part][episode[0].episode] = [*map(without_images, episode)]
@@ -68,11 +64,7 @@ class RecordedRun:
 
 
 def read_run(folder: Path | str) -> RecordedRun:
-    """Read and check a folder's run.json.
-
-    Raises:
-        TrajectoryError: there is none, it cannot be read, or it is not an evaluation's.
-    """
+    """Read and check a folder's run.json, or raise `TrajectoryError`."""
     folder = Path(folder)
     if not (folder / HEADER).is_file():
         problem = "holds no run.json" if folder.is_dir() else "is not a folder"

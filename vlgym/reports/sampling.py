@@ -45,7 +45,7 @@ def standard_error(groups: Groups) -> float | None:
 def success_interval(groups: Groups) -> tuple[float, float, float]:
     """Return the ends of the 95 % Wilson interval of a share, and its number of independent trials.
 
-    With repeats, so many trials have the standard error that is seen.
+    With repeats, trials are those of which a share would have the standard error that is seen.
     """
     episodes, share = sum(len(group) for group in groups.values()), pooled_mean(groups)
     trials: float = episodes

@@ -27,12 +27,9 @@ RULE = "Five won and five lost episodes are shown, at even distances in the orde
 
 @dataclass(frozen=True)
 class ShownTurn:
-    """One turn.
+    """One turn; `find` returns a picture's address on the page, `damage` is an error in the record.
 
-    Attributes:
-        record: `None` where none could be read; its prompt holds the names of pictures.
-        find: address on the page of a picture in the prompt.
-        damage: error in the record.
+    A `record`, if one could be read, has a prompt with the names of its pictures.
     """
 
     number: int

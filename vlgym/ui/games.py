@@ -130,11 +130,7 @@ class PageGames:
         self.open: dict[str, PageGame] = {}
 
     def begin(self, env_id: str, arguments: Mapping[str, Any], **plan: Any) -> PageGame:
-        """Begin a game and wait for its first turn.
-
-        Raises:
-            UserError: the environment has no such split.
-        """
+        """Begin a game and wait for its first turn; `UserError` for a split that its card lacks."""
         (part,) = plan_ids([env_id], arguments=arguments, **plan)
         folder = new_folder(self.out, re.sub(r"[^\w-]", "-", env_id.split("/")[-1]))
         game = PageGame(secrets.token_hex(5), part, folder, self.workers())

@@ -45,11 +45,7 @@ async def show_error(request: Request, error: Exception) -> Response:
 
 
 def open_inside(root: Path, name: str) -> BinaryIO:
-    """Open a plain file of a folder for reading.
-
-    Raises:
-        OSError: it is not there, not inside, a link, or no plain file.
-    """
+    """Open a plain file of a folder; `OSError` for a link or anything outside."""
     if "\0" in name:
         raise OSError("a file name with a zero byte")
     path = root / name

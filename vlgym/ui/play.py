@@ -115,6 +115,8 @@ def show_game(request: Request) -> Response:
     switches = {name: request.query_params.get(name) == "1" for name in ("oracle", "view")}
     if switches["oracle"]:
         request.app.state.games.go_on(game, game.count, PageGame.ask_oracle)
+
+    # The count in a picture's address lets the browser load the next one.
     address = f"/play/{game.key}/picture/{game.count}"
     spec = get_registry().get(game.part.env_id)
     numbers = {id(each): at for at, each in enumerate(game.pictures)}

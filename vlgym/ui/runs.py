@@ -81,7 +81,7 @@ def make_run_card(run: IndexedRun, episodes: Sequence[IndexedEpisode]) -> dict[s
 
 
 def draw_curves(folder: Path) -> tuple[list[Curve], list[Curve]]:
-    """Return the main curves of a run's log, and the others; none where there is no log."""
+    """Return the main curves of a run's log, and the others; none without a log."""
     try:
         return _draw_all(folder, (folder / LOG).lstat().st_size)
     except OSError:
