@@ -57,7 +57,6 @@ class Asked:
         body: its JSON; data URLs are replaced by the pixels' digests.
         digest: hash of all texts and pixels.
         before: how often the same content had come before.
-        fault: kind of the fault that it met.
         answered: a whole completion was sent.
     """
 
@@ -67,7 +66,6 @@ class Asked:
     digest: str
     before: int
     authorization: str = ""
-    fault: str = ""
     answered: bool = False
 
 
@@ -200,7 +198,6 @@ class FaultServer:
             return await _send(writer, self.refusal, _error(said, "unsupported_parameter", name))
         fault = self._choose(asked) or Fault("")
         if fault.kind:
-            asked.fault = fault.kind
             self.counts[fault.kind] += 1
         await asyncio.sleep(arrived + self.latency + self.spread * luck - self._loop.time())
         if fault.kind == "held":

@@ -26,8 +26,6 @@ FAMILIES = [
     ("<reason>", "</reason>", True, True),
     ("<reasoning>", "</reasoning>", True, True),
     ("<Thought>", "</Thought>", True, True),
-    ("<think>\n", "\n</think>\n<answer>\n", True, True),  # Hunyuan-A13B
-    ("<think>", "</think><response>", True, True),  # ERNIE-4.5, Granite 3.3
     ("<seed:think>", "</seed:think>", True, True),  # Seed-OSS
     ("<mm:think>", "</mm:think>", True, True),  # MiniMax M3
     ("<longcat_think>", "</longcat_think>", True, True),  # LongCat
@@ -41,7 +39,6 @@ FAMILIES = [
     ("<|channel|>analysis", "<|end|><|start|>assistant<|channel|>final", False, True),  # gpt-oss
     ("<|channel|>analysis", "<|start|>assistant<|channel|>final", False, True),
     ("analysisWe see: ", "assistantfinal", True, True),  # gpt-oss, stripped
-    ("analysis", " assistantfinal", True, True),
     ("<|channel>thought\n", "<channel|>", True, True),  # Gemma 4
     ("<|START_THINKING|>", "<|END_THINKING|><|START_TEXT|>", True, True),  # Cohere
     ("<|inner_prefix|>", "<|inner_suffix|>", True, True),  # Apertus
@@ -49,7 +46,6 @@ FAMILIES = [
     ("<|think|>", "<|end|><|begin|>assistant<|content|>", False, True),  # Solar Open
     ("<|think:start|>", "<|think:end|>", True, True),  # Solar Open 2
     ("to=self<|message|>", "<|eom|><|start|>assistant to=user<|message|>", False, True),  # Muse Glimmer
-    ("to=self", "assistant to=user", False, True),  # stripped
     ("/think\nSo ", "<|im_end|>\n<|im_start|>assistant", True, True),  # HyperCLOVAX 14B
     ("[unused16]", "[unused17]", True, True),  # Pangu
     ("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>", True, True),  # PLaMo 3
