@@ -6,7 +6,7 @@ import time
 from typing import Any, ClassVar
 
 import numpy as np
-from faults.lantern import Lantern, SavedLantern, earning, plant, telling
+from faults.lantern import Lantern, SavedLantern, earning, plant, stepping, telling
 
 from vlgym.types import Outcome
 
@@ -38,10 +38,7 @@ class TruncatesEarly(Lantern):
         return Outcome(outcome.reward, outcome.terminated, truncated=self.steps >= 15)
 
 
-class BothFlags(Lantern):
-    def step(self, action: str) -> Any:
-        observation, reward, terminated, truncated, info = super().step(action)
-        return observation, reward, terminated, truncated or terminated, info
+BothFlags = stepping(lambda reply, reward, ended, cut, info: (reward, ended, cut or ended, info))
 
 
 class EndsTooLate(Lantern):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from faults.lantern import STEPS, Lantern, plant, telling
+from faults.lantern import STEPS, Lantern, plant, stepping, telling
 
 from vlgym.types import Outcome
 
@@ -72,10 +72,7 @@ class ListTellsTheAnswer(Lantern):
         return sorted(STEPS, key=lambda name: name != best)
 
 
-class RewardIsNumpy(Lantern):
-    def step(self, action: str) -> Any:
-        observation, reward, *rest = super().step(action)
-        return observation, np.float32(reward), *rest
+RewardIsNumpy = stepping(lambda reply, reward, *rest: (np.float32(reward), *rest))
 
 
 def informing(name: str, value: Callable[[Any], Any]) -> type[Lantern]:
@@ -98,18 +95,10 @@ class AcceptsBeginnings(Lantern):
         return next((name for name in STEPS if wanted.startswith(name)), super().match_action(wanted))
 
 
-def paying(extra: Callable[[str], float]) -> type[Lantern]:
-    """Return a class that pays for words of a reply."""
-
-    class Paying(Lantern):
-        def step(self, action: str) -> Any:
-            observation, reward, *rest = super().step(action)
-            return observation, reward + extra(action), *rest
-
-    return Paying
-
-
-MagicWord = paying(lambda reply: 0.5 if "xyzzy" in reply else 0.0)
+class MagicWord(Lantern):
+    def step(self, action: str) -> Any:
+        observation, reward, *rest = super().step(action)
+        return observation, reward + 0.5 * ("xyzzy" in action), *rest
 
 
 class MagicAction(Lantern):
