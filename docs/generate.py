@@ -190,18 +190,16 @@ def write_cli() -> str:
 
 
 def write_checks() -> str:
-    """Write a line per check of the certificate, with its names in OpenEnv's RFC 008."""
-    from vlgym.testing.checks import ALL_CHECKS, RFC_008
+    """Write a line per check of the certificate."""
+    from vlgym.testing.checks import ALL_CHECKS
 
     lines = [
         "# Checks\n",
         "What `vlgym check ID` tests, in this order. A certificate is evidence, not proof: the docstrings in "
-        "[vlgym/testing](../vlgym/testing/checks.py) say what a check can and cannot see. "
-        "Parentheses: names in OpenEnv's RFC 008.\n",
+        "[vlgym/testing](../vlgym/testing/checks.py) say what a check can and cannot see.\n",
     ]
     for name, check in ALL_CHECKS.items():
-        names = f" ({', '.join(RFC_008[name])})" if name in RFC_008 else ""
-        lines.append(f"- `{name}`{names}: {_first_sentence(inspect.getdoc(check))}")
+        lines.append(f"- `{name}`: {_first_sentence(inspect.getdoc(check))}")
     return "\n".join(lines)
 
 

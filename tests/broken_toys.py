@@ -5,7 +5,7 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from toys import Walk
@@ -16,7 +16,6 @@ from vlgym.parsers import TagParser
 from vlgym.types import Match, Outcome, Parsed
 
 _PROCESS = os.getpid()
-_SHARED: list[int] = [1, 2, 3]
 _CARD = "Goal: Observation: Actions: Reward: Endings: References: as `Walk`."
 
 
@@ -43,60 +42,13 @@ ListReset = broken(
 )
 
 
-class Tired(Broken):
-    """A long episode shows in the text of the next."""
-
-    steps = 0
-    tired = False
-
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().start(rng, options)
-        self.tired, self.steps = self.steps >= 3, 0
-
-    def act(self, action: str) -> Outcome:
-        self.steps += 1
-        return super().act(action)
-
-    def state_text(self) -> str:
-        return super().state_text() + (" You are tired." if self.tired else "")
-
-
-class Seedless(Broken):
-    """Every seed begins the same episode."""
-
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        self.target, self.position = 4, 0
-
-
+Seedless = broken(
+    "Every seed begins the same episode.", start=lambda env, rng, options: vars(env).update(target=4, position=0)
+)
 Hashing = broken(
     "The text holds a hash that differs by process.",
     state_text=lambda env: f"{Walk.state_text(env)} {hash('cell')}.",
 )
-
-
-class Forgetful(Broken):
-    """`load` forgets the target."""
-
-    def save(self) -> dict[str, Any]:
-        return {"position": self.position}
-
-    def load(self, state: dict[str, Any]) -> None:
-        self.position = state["position"]
-
-
-class Lent(Broken):
-    """A deep copy is the original."""
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
-
-
-class Lost(Broken):
-    """The oracle fails where the target is 5 cells away."""
-
-    def oracle(self) -> str | None:
-        wrong = abs(self.target) == 5
-        return "right" if (self.target > self.position) != wrong else "left"
 
 
 Silent = broken("Its spec says that there is no oracle, but there is.")
@@ -108,14 +60,6 @@ class Easy(Broken):
     def act(self, action: str) -> Outcome:
         self.position = self.target
         return Outcome(1.0, terminated=True)
-
-
-class Generous(Broken):
-    """It pays 2 where its spec says at most 1."""
-
-    def act(self, action: str) -> Outcome:
-        outcome = super().act(action)
-        return replace(outcome, reward=2 * outcome.reward)
 
 
 class Costly(Broken):
@@ -235,7 +179,6 @@ Dim = broken(
     image=lambda env: (Walk.image(env) > 100).astype(np.uint8),
 )
 Ajar = broken("`close` leaves the episode open.", close=lambda env: None)
-Aliased = broken("Every info holds the same list.", extra_info=lambda env: {"lengths": _SHARED})
 
 
 class Canvas(Broken):
@@ -277,13 +220,6 @@ Homesick = broken(
 )
 
 
-class SmallSeeds(Broken):
-    """It keeps three digits of the seed."""
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        return super().reset(seed=None if seed is None else seed % 1000, options=options)
-
-
 OldPrompt = broken(
     "Its prompt is of another version than its spec says.",
     prompt=PromptTemplate(2, "{task} {format}", "{state} Legal actions: {actions}."),
@@ -310,7 +246,6 @@ Credulous = broken(
     "It takes any value of its option `target`.",
     reset_options={"target": ResetOption("where to go", "a cell", lambda env, value: 3)},
 )
-Telling = broken("Its words tell of the turn, unseen.", describe=lambda env: f"{Walk.describe(env)}, turn {env.turn}")
 Secretive = broken(
     "Its card does not name all its options.",
     reset_options={**Walk.reset_options, "whither": whole_number("where to go", -5, 5)},

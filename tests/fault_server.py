@@ -4,7 +4,7 @@
 
 The model's reply is a pure function of the request's messages: a hash of texts and decoded pixels
 chooses among the legal actions that the last user turn lists. As a program it prints its address
-and serves until it is stopped; GET /stats tells its counts.
+and serves until it is stopped.
 """
 
 from __future__ import annotations
@@ -57,7 +57,6 @@ class Asked:
         body: its JSON; data URLs are replaced by the pixels' digests.
         digest: hash of all texts and pixels.
         before: how often the same content had come before.
-        fault: kind of the fault that it met.
         answered: a whole completion was sent.
     """
 
@@ -67,7 +66,6 @@ class Asked:
     digest: str
     before: int
     authorization: str = ""
-    fault: str = ""
     answered: bool = False
 
 
@@ -81,27 +79,21 @@ class FaultServer:
         faults: of requests, by number, or a function of the request.
         latency: seconds from a request's arrival to its answer; `spread`: most seconds more.
         key, model: the ones that it takes; `None` for any.
-        odd: share of contents (not of requests) that get an odd reply: refused, empty or cut.
         refuses, demands: field that a request may not or must have -> message of the refusal.
         refusal: status of these refusals.
-        keep: keep requests and pictures; without, it only counts.
-
-    Attributes:
-        asked: the chat requests, by arrival.
-        counts: `requests`, `answered`, and each kind of fault.
-        most_at_once: highest number of chat requests under way together.
+        keep: keep requests and pictures in `asked`; without, it only counts.
     """
 
     def __init__(
         self, faults: Mapping[int, Fault] | Choose | None = None, *, latency: float = 0.0,
-        spread: float = 0.0, key: str | None = None, model: str | None = None, odd: float = 0.0,
+        spread: float = 0.0, key: str | None = None, model: str | None = None,
         refuses: Mapping[str, str] | None = None, demands: Mapping[str, str] | None = None,
         refusal: int = 400, keep: bool = True,
     ) -> None:  # fmt: skip
         schedule = faults or {}
         by_number: Choose = lambda asked: schedule.get(asked.number)  # noqa: E731
         self._choose = by_number if isinstance(schedule, Mapping) else schedule
-        self.latency, self.spread, self.key, self.model, self.odd = latency, spread, key, model, odd
+        self.latency, self.spread, self.key, self.model = latency, spread, key, model
         self.refuses, self.demands = dict(refuses or {}), dict(demands or {})
         self.refusal, self.keep = refusal, keep
         self.asked: list[Asked] = []
@@ -130,9 +122,6 @@ class FaultServer:
     def release(self) -> None:
         """Let the answers go that are held."""
         self._loop.call_soon_threadsafe(self._let_go.set)
-
-    def stats(self) -> dict[str, Any]:
-        return {**self.counts, "most_at_once": self.most_at_once, "different": len(self._times)}
 
     async def _open(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, backlog=1024)
@@ -164,8 +153,6 @@ class FaultServer:
     ) -> bool:
         """Answer one request; return whether the connection stays."""
         path, authorization = path.partition("?")[0], headers.get("authorization", "")
-        if path == "/stats":
-            return await _send(writer, 200, self.stats())
         if self.key is not None and authorization != f"Bearer {self.key}":
             said = f"Incorrect API key provided: {authorization.removeprefix('Bearer ')}."
             return await _send(writer, 401, _error(said, "invalid_api_key"))
@@ -210,10 +197,7 @@ class FaultServer:
         for name, said in wrong.items():
             return await _send(writer, self.refusal, _error(said, "unsupported_parameter", name))
         fault = self._choose(asked) or Fault("")
-        if not fault.kind and luck < self.odd:
-            fault = Fault(("refuse", "empty", "cut")[int(asked.digest[8:16], 16) % 3])
         if fault.kind:
-            asked.fault = fault.kind
             self.counts[fault.kind] += 1
         await asyncio.sleep(arrived + self.latency + self.spread * luck - self._loop.time())
         if fault.kind == "held":
@@ -305,7 +289,6 @@ SERVED: dict[str, Callable[[str], dict[str, Any]]] = {
     "cut": lambda text: {"message": {"content": _halve(text)[0]}, "finish_reason": "length"},
     "parts": lambda text: _content([{"type": "text", "text": piece} for piece in _halve(text)]),
     "reasoning": _say(reasoning_content="<action>nonsense</action>"),
-    "surrogate": lambda text: _content(text + "\ud800"),
     "in_reasoning_content": lambda text: _content(None, reasoning_content=text),
     "in_reasoning": lambda text: _content("", reasoning=f"Or <action>?</action>\n\n{text}"),
     "thoughts": _say(reasoning=[{"type": "reasoning.text", "text": "I see."}]),

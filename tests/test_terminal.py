@@ -20,17 +20,17 @@ from vlgym.terminal import counting, open_console, open_progress
 
 ROOT = Path(__file__).resolve().parent.parent
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
+PLAIN = {name: os.environ[name] for name in os.environ.keys() - {"COLUMNS", "NO_COLOR", "LC_ALL"}}
 OPEN = "from vlgym.terminal import open_console, prepare_output; prepare_output()"
 
 
-def run_in_terminal(command: list[str], width: int, **env: str) -> bytes:
-    """Run a Python command in a terminal of `width` columns and return all bytes that it wrote there."""
+def run_in_terminal(command: list[str], width: int) -> bytes:
+    """Run a Python command in a terminal of `width` columns; return the bytes that it wrote."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
-    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "LC_ALL")}
     process = subprocess.Popen(
         [sys.executable, *command], stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT,
-        env={**kept, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **env},
+        env={**PLAIN, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"},
     )  # fmt: skip
     os.close(theirs)
     written = b""
@@ -46,9 +46,8 @@ def run_in_terminal(command: list[str], width: int, **env: str) -> bytes:
 
 def run_in_pipe(command: list[str], **env: str) -> bytes:
     """Run a Python command and return what it wrote into pipes."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "LC_ALL")}
     done = subprocess.run(
-        [sys.executable, *command], capture_output=True, cwd=ROOT, env={**kept, **env}, timeout=60, check=False
+        [sys.executable, *command], capture_output=True, cwd=ROOT, env={**PLAIN, **env}, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
@@ -74,9 +73,10 @@ def test_no_word_is_broken_at_80_columns_and_no_escape_code_is_written_into_a_pi
 
 
 def test_no_escape_code_is_written_with_no_color() -> None:
-    code = f"{OPEN}; open_console().print('x', style='bold red')"
-    assert b"\x1b" in run_in_terminal(["-c", code], 80)
-    assert b"\x1b" not in run_in_terminal(["-c", code], 80, NO_COLOR="1")
+    code = "open_console().print('x', style='bold red')"
+    plain = f"import os; os.environ['NO_COLOR'] = '1'; {code}"
+    shown = run_in_terminal(["-c", f"{OPEN}; {code}; {plain}"], 80).splitlines()
+    assert [b"\x1b" in line for line in shown] == [True, False]
 
 
 def test_an_encoding_without_a_letter_gets_its_number() -> None:

@@ -5,7 +5,7 @@ from commands import invoke
 from toys import installed, make_spec
 
 from vlgym.testing import checks
-from vlgym.testing.checks import ALL_CHECKS, CHECKS, RFC_008
+from vlgym.testing.checks import CHECKS
 from vlgym.testing.subject import CheckResult
 
 WALK = make_spec()
@@ -45,12 +45,6 @@ def test_a_failed_property_is_shown_with_evidence_and_status_1() -> None:
     assert f"required: {rule}" in " ".join(out.split())
     assert "1 of 2 properties hold" in out
     assert "1 of 2 environments passed." in out
-
-
-def test_names_of_rfc_008_are_given_to_checks_that_exist() -> None:
-    assert set(RFC_008) < set(ALL_CHECKS)
-    levels = {name.partition(".")[0] for names in RFC_008.values() for name in names}
-    assert levels <= {"static", "runtime", "semantic", "hub"}
 
 
 def test_arguments_are_passed_to_the_environment() -> None:

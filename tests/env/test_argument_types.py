@@ -43,13 +43,6 @@ def test_what_an_annotation_allows_is_taken_and_all_else_refused() -> None:
             check_argument_types("a/B-v0", Derived, {name: value})
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("image_size", 300, r"image_size=300 must be tuple\[int, int\] | None"),
-        ("max_turns", "many", r"max_turns='many' must be int \| None"),
-    ],
-)
-def test_an_environment_says_what_is_wrong_with_an_argument(name, value, words):
-    with pytest.raises(UserError, match=words):
-        make("vlgym/NumberLine-v0", **{name: value})
+def test_an_environment_says_what_is_wrong_with_an_argument() -> None:
+    with pytest.raises(UserError, match=r"max_turns='many' must be int \| None"):
+        make("vlgym/NumberLine-v0", max_turns="many")

@@ -74,12 +74,8 @@ def test_a_child_that_fixes_an_argument_and_one_that_takes_any_are_recorded_too(
             self.size = kwargs.pop("size", 3)
             super().__init__(**kwargs)
 
-    class Child(Stranger):
-        pass
-
     assert Fast().arguments["speed"] == 9.0
     assert Loose(size=4).arguments["size"] == 4
-    assert Child(8).arguments["length"] == 8
 
 
 def test_an_episode_changes_nothing_of_the_record_and_a_copy_keeps_it() -> None:

@@ -7,8 +7,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from toys import Coin, Walk, make_spec, make_walk
 
 from vlgym.env import VLEnv
@@ -72,11 +70,9 @@ def test_noop_counts_an_unreadable_reply_and_does_nothing_else() -> None:
     env = make_walk(invalid_penalty=0.25)
     begin(env)
     _, reward, terminated, _, info = env.step("eh")
-    assert (reward, terminated, env.position) == (-0.25, False, 0)
-    assert (info["invalid_action"], info["vlgym"]["parse"], info["vlgym"]["actions"]) == (True, "no_action", [])
-    assert info["vlgym"]["turn"] == 1
-    assert info["vlgym"]["feedback"] == "Your reply had no action. End with <action>ACTION</action>."
-    assert info["vlgym"]["span"] is None
+    assert (reward, terminated, env.position, info["invalid_action"]) == (-0.25, False, 0, True)
+    details = [info["vlgym"][name] for name in ("turn", "parse", "actions", "span")]
+    assert details == [1, "no_action", [], None]
     env.step_cost = 0.5  # a reply costs as a step does, too
     assert env.step("eh")[1] == -0.75
 
@@ -88,9 +84,8 @@ def test_an_unreadable_and_a_refused_action_cost_the_penalty_and_end_alike(polic
     _, reward, _, _, info = env.step("<action>heads</action>")
     assert (reward, info["score"], info["heads"]) == (2.0, pytest.approx(1 / 3), 1)
     _, reward, terminated, truncated, info = env.step("<action>dig</action>")
-    assert (reward, terminated, truncated) == (-1.0, ends, False)
-    assert (info["invalid_action"], info["success"], info["vlgym"]["parse"]) == (True, False, "illegal_action")
-    assert info["vlgym"]["feedback"] == "no digging"
+    assert (reward, terminated, truncated, info["success"]) == (-1.0, ends, False, False)
+    assert (info["vlgym"]["parse"], info["vlgym"]["feedback"]) == ("illegal_action", "no digging")
     walk = make_walk(invalid_action=policy, invalid_penalty=1)
     begin(walk)
     _, reward, terminated, truncated, info = walk.step("eh")
@@ -158,14 +153,12 @@ def test_a_line_on_a_failure_is_one_line_and_short_and_published_forms_have_none
 
 
 def test_the_next_episode_does_not_depend_on_how_many_replies_were_unreadable() -> None:
-    env, texts, actions = make_walk(invalid_action="random"), [], []
-    for silent in (0, 1, 5):
+    env, texts = make_walk(invalid_action="random"), []
+    for silent in (0, 5):
         env.reset(seed=3)
-        actions.append([env.step("?")[4]["vlgym"]["actions"][0] for _ in range(silent)])
+        assert all(env.step("?")[4]["vlgym"]["actions"] for _ in range(silent))
         texts.append([env.reset()[0]["text"] for _ in range(4)])
-    assert texts[0] == texts[1] == texts[2]
-    assert actions[1] == actions[2][:1]
-    assert set(actions[2]) == {"left", "right"}
+    assert texts[0] == texts[1]
 
 
 def test_a_random_action_costs_and_never_earns_and_only_the_published_form_pays_it() -> None:
@@ -217,21 +210,16 @@ def test_a_global_episode_ends_after_one_reply_and_is_restored_as_finished():
     env, other = plan_ahead(), plan_ahead()
     _, reward, terminated, truncated, info = env.step("<plan>right</plan>")
     assert (reward, terminated, truncated, info["success"]) == (0.0, False, True, False)
-    other.reset(seed=9)
     other.set_state(env.get_state())
-    assert other.position == env.position
-    assert other.get_state() == env.get_state()
+    assert (other.position, other.get_state()) == (env.position, env.get_state())
 
 
 def test_solve_under_the_global_planner_holds_the_whole_plan_and_leaves_the_state_alone() -> None:
     env = plan_ahead()
-    picture = env.image()
     reply = env.solve()
     assert reply == "the target lies right <plan>right; right; right</plan>"
     assert env.position == 0
-    assert np.array_equal(env.image(), picture)
-    _, reward, terminated, truncated, info = env.step(reply)
-    assert (reward, terminated, truncated, info["success"]) == (1.0, True, False, True)
+    assert env.step(reply)[1:4] == (1.0, True, False)
 
 
 def test_a_truncation_by_the_game_itself_is_a_truncation() -> None:
@@ -251,29 +239,10 @@ def test_an_action_that_is_no_string_is_a_user_error() -> None:
         env.step(3)  # type: ignore[arg-type]
 
 
-JSON_WALK = make_walk(parser="json", max_turns=10**6)
-begin(JSON_WALK)
-
-
-@given(st.text(max_size=200))
-def test_no_text_raises_or_pays(text: str) -> None:
-    _, reward, terminated, _, info = JSON_WALK.step(text)
-    assert (info["invalid_action"], reward, terminated) == (True, 0.0, False)
-
-
 def test_the_oracle_solves_with_thoughts_in_the_parsers_format() -> None:
-    env = make_walk()
-    begin(env)
-    assert env.solve() == f"the target lies right {RIGHT}"
     env = make_walk(parser="json")
     begin(env, -3)
     assert json.loads(env.solve() or "") == {"thoughts": "the target lies left", "action": "left"}
-
-
-def test_render_gives_nothing_where_it_was_not_asked_for() -> None:
-    env = make_walk()
-    begin(env)
-    assert env.render() is None
 
 
 def test_the_spec_gives_parser_turn_limit_and_the_default_image_size():
@@ -311,9 +280,8 @@ def test_an_argument_out_of_range_is_a_user_error(arguments: dict[str, Any], mes
         Walk(**arguments)
 
 
-@pytest.mark.parametrize("invalid_action", ["random", "published"])
-def test_a_state_passes_through_json_and_goes_on_identically(invalid_action: str) -> None:
-    env, other = (make_walk(invalid_action=invalid_action, invalid_penalty=0.1) for _ in range(2))
+def test_a_state_passes_through_json_and_goes_on_identically() -> None:
+    env, other = (make_walk(invalid_action="random", invalid_penalty=0.1) for _ in range(2))
     env.reset(seed=3)
     for reply in (LEFT, "eh", "<action>fly</action>"):
         env.step(reply)
@@ -370,16 +338,16 @@ def test_an_environment_without_words_has_no_modality_of_words() -> None:
 
 
 def test_a_closed_environment_says_so_until_a_reset_or_a_state_opens_it() -> None:
-    env = make_walk(render_mode="rgb_array")
+    env = make_walk()
     env.reset(seed=1)
+    assert env.render() is None  # no `render_mode`
+    env.render_mode = "rgb_array"
     state = env.get_state()
     for open_again in (lambda: env.reset(seed=1), lambda: env.set_state(state)):
         env.close()
         env.close()
         for call in (lambda: env.step("<action>left</action>"), env.render, env.solve):
-            with pytest.raises(
-                gymnasium.error.ResetNeeded, match=r"^The environment is closed: call env\.reset\(\) first\.$"
-            ):
+            with pytest.raises(gymnasium.error.ResetNeeded, match=r"closed: call env\.reset\(\) first\.$"):
                 call()
         open_again()
         assert env.render() is not None

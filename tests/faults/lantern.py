@@ -138,6 +138,17 @@ def earning(pay: Callable[[Any, float], float]) -> type[Lantern]:
     return Earning
 
 
+def stepping(change: Callable[..., tuple[Any, ...]]) -> type[Lantern]:
+    """Return a class whose `step` gives what `change` makes of reply, reward, both flags and info."""
+
+    class Stepping(Lantern):
+        def step(self, action: str) -> Any:
+            observation, *rest = super().step(action)
+            return observation, *change(action, *rest)
+
+    return Stepping
+
+
 def telling(tell: Callable[[Any], str]) -> type[Lantern]:
     """Return a class that says more about its state."""
     return plant(state_text=lambda env: f"{Lantern.state_text(env)} {tell(env)}")

@@ -6,16 +6,9 @@ import time
 from typing import Any, ClassVar
 
 import numpy as np
-from faults.lantern import SIDE, Lantern, SavedLantern, earning, plant, telling
+from faults.lantern import Lantern, SavedLantern, earning, plant, stepping, telling
 
 from vlgym.types import Outcome
-
-
-class OracleMovesTheGoal(Lantern):
-    def oracle(self) -> str | None:
-        row, column = self.walker
-        self.lantern = (row, column + 1) if column + 1 < SIDE else (row, column - 1)
-        return super().oracle()
 
 
 class OracleActsOutside(Lantern):
@@ -45,10 +38,7 @@ class TruncatesEarly(Lantern):
         return Outcome(outcome.reward, outcome.terminated, truncated=self.steps >= 15)
 
 
-class BothFlags(Lantern):
-    def step(self, action: str) -> Any:
-        observation, reward, terminated, truncated, info = super().step(action)
-        return observation, reward, terminated, truncated or terminated, info
+BothFlags = stepping(lambda reply, reward, ended, cut, info: (reward, ended, cut or ended, info))
 
 
 class EndsTooLate(Lantern):
@@ -112,22 +102,6 @@ class StateIsNoJson(SavedLantern):
         return {**super().save(), "seen": {self.walker}}
 
 
-class StateKeepsThePicture(SavedLantern):
-    frame: Any = None
-
-    def begin(self) -> None:
-        self.frame = None
-
-    def act(self, action: str) -> Outcome:
-        self.frame = None
-        return super().act(action)
-
-    def image(self) -> np.ndarray:
-        if self.frame is None:
-            self.frame = self.draw()
-        return self.frame.copy()
-
-
 class StateForgetsTheChance(SavedLantern):
     def place(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         super().place(rng, options)
@@ -152,16 +126,6 @@ class PaysLessAfterTwentyFive(Lantern):
     def act(self, action: str) -> Outcome:
         outcome = super().act(action)
         return Outcome(outcome.reward * (0.5 if self.episodes > 25 else 1.0), outcome.terminated)
-
-
-class TiresAsAClass(Lantern):
-    episodes: ClassVar[int] = 0
-
-    def begin(self) -> None:
-        TiresAsAClass.episodes += 1
-
-    def state_text(self) -> str:
-        return super().state_text() + (" It is late." if TiresAsAClass.episodes > 30 else "")
 
 
 class RemembersTheEpisodeBefore(Lantern):

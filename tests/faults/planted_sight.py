@@ -6,18 +6,16 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from faults.lantern import STEPS, Lantern, plant, telling
+from faults.lantern import STEPS, Lantern, plant, stepping, telling
 
-from vlgym.parsers import TagParser
-from vlgym.types import Outcome, Parsed
+from vlgym.types import Outcome
 
 PictureIsConstant = plant(image=lambda env: np.full((*env.image_size, 3), 60, np.uint8))
-PictureOfFloats = plant(image=lambda env: env.draw() / 255.0)
 WordsTellTheSteps = plant(describe=lambda env: f"{env.lantern}, {env.walker}, {env.steps} steps.")
 DrawingDraws = plant(image=lambda env: (env.np_random.random(), env.draw())[1])
 RenderUnlike = plant(render=lambda env: env.draw() // 2)
@@ -42,13 +40,6 @@ class PictureFreezesLater(Lantern):
         return self.last.copy() if self.steps > 8 else self.draw()
 
 
-class PictureIgnoresTheSeed(Lantern):
-    def image(self) -> np.ndarray:
-        canvas = np.full((*self.image_size, 3), 20, np.uint8)
-        canvas[:, : 4 * self.steps + 2] = 90
-        return canvas
-
-
 class PictureLags(Lantern):
     def begin(self) -> None:
         self.before = self.draw()
@@ -69,29 +60,10 @@ class PictureIgnoresItsSize(Lantern):
         return canvas
 
 
-class RenderIsLate(Lantern):
-    shown: Any = None
-
-    def render(self) -> Any:
-        before, self.shown = self.shown, self.draw()
-        return self.shown if before is None else before
-
-
 class ListIsShuffled(Lantern):
     def legal_actions(self) -> list[str]:
         first = self.count() % 4
         return [*STEPS][first:] + [*STEPS][:first]
-
-
-class TaskTellsTheAnswer(Lantern):
-    def begin(self) -> None:
-        self.hint = self.oracle()
-
-    def task(self) -> str:
-        return f"{super().task()} Begin with {self.hint}."
-
-    def state_text(self) -> str:
-        return f"{super().state_text()} (solution: {self.oracle()})"
 
 
 class ListTellsTheAnswer(Lantern):
@@ -100,21 +72,7 @@ class ListTellsTheAnswer(Lantern):
         return sorted(STEPS, key=lambda name: name != best)
 
 
-class TextTellsThePlaces(Lantern):
-    def state_text(self) -> str:
-        return f"{super().state_text()} {self.walker} {self.lantern}"
-
-
-class RewardIsNumpy(Lantern):
-    def step(self, action: str) -> Any:
-        observation, reward, *rest = super().step(action)
-        return observation, np.float32(reward), *rest
-
-
-class FlagIsNumpy(Lantern):
-    def step(self, action: str) -> Any:
-        observation, reward, terminated, *rest = super().step(action)
-        return observation, reward, np.bool_(terminated), *rest
+RewardIsNumpy = stepping(lambda reply, reward, *rest: (np.float32(reward), *rest))
 
 
 def informing(name: str, value: Callable[[Any], Any]) -> type[Lantern]:
@@ -137,19 +95,10 @@ class AcceptsBeginnings(Lantern):
         return next((name for name in STEPS if wanted.startswith(name)), super().match_action(wanted))
 
 
-def paying(extra: Callable[[str], float]) -> type[Lantern]:
-    """Return a class that pays for words of a reply."""
-
-    class Paying(Lantern):
-        def step(self, action: str) -> Any:
-            observation, reward, *rest = super().step(action)
-            return observation, reward + extra(action), *rest
-
-    return Paying
-
-
-MagicWord = paying(lambda reply: 0.5 if "xyzzy" in reply else 0.0)
-MagicReply = paying(lambda reply: 0.5 if reply == "open sesame" else 0.0)
+class MagicWord(Lantern):
+    def step(self, action: str) -> Any:
+        observation, reward, *rest = super().step(action)
+        return observation, reward + 0.5 * ("xyzzy" in action), *rest
 
 
 class MagicAction(Lantern):
@@ -160,31 +109,11 @@ class MagicAction(Lantern):
         return Outcome(1.0, terminated=True) if action == "plugh" else super().act(action)
 
 
-class MagicIsComputed(Lantern):
-    def step(self, action: str) -> Any:
-        observation, reward, *rest = super().step(action)
-        paid = 0.5 if sum(map(ord, action)) % 9973 == 4711 else 0.0
-        return observation, reward + paid, *rest
-
-
 class UnreadableMoves(Lantern):
     def step(self, action: str) -> Any:
         if self.parser.parse(action, None).failure is not None:
             self.walker = (self.inside(self.walker[0] + 1), self.walker[1])
         return super().step(action)
-
-
-class LastTagParser(TagParser):
-    """Reads the first letters of an action only."""
-
-    name = "letter"
-
-    def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
-        read = super().parse(text, legal)
-        return Parsed(tuple(action[:3] for action in read.actions), read.failure, read.span)
-
-
-class ParserShortens(Lantern): ...
 
 
 class TrailGrows(Lantern):

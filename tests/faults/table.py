@@ -1,49 +1,35 @@
-"""The planted faults by the check that has to name each, and those that no check sees."""
+"""The planted faults by the check that has to name each; test_checks.py has one or more of each check."""
 
-from faults import planted_play
+from faults import planted_play, planted_sight
 from faults.lantern import lantern_spec
 
 from vlgym.env.spec import EnvSpec
 
 FAULTS = {
-    "picture": "PictureIsConstant PictureIsFrozen PictureFreezesLater PictureIgnoresTheSeed PictureLags "
-    "PictureIgnoresItsSize",
-    "gymnasium": "PictureOfFloats",
-    "described": "WordsTellTheSteps",
-    "render": "RenderUnlike RenderIsLate",
+    "picture": "PictureIsConstant PictureIsFrozen PictureFreezesLater PictureLags PictureIgnoresItsSize",
+    "render": "RenderUnlike",
     "looking": "DrawingDraws ListIsShuffled",
-    "leak": "TextTellsTheAnswer TaskTellsTheAnswer ListTellsTheAnswer",
-    "conduct": "OracleMovesTheGoal OracleDraws OracleActsOutside OracleNamesNothing OracleCounts "
-    "ThoughtsMove ThoughtsVary",
-    "oracle": "TestUnsolvable",
+    "leak": "TextTellsTheAnswer ListTellsTheAnswer",
+    "conduct": "OracleDraws OracleActsOutside OracleNamesNothing OracleCounts ThoughtsMove ThoughtsVary",
     "endings": "TruncatesEarly BothFlags",
     "turn_limit": "EndsTooLate GoesOnAfterTheEnd",
-    "splits": "TestHasOneStart SplitsMix",
-    "rewards": "TestPaysMore PaysNaN",
-    "state": "StateForgetsInfo StateForgetsAfterSixteen StateIsNoJson StateKeepsThePicture StateForgetsTheChance",
-    "copies": "CopyForgetsTheDraws",
-    "history": "PaysLessAfterTwentyFive TiresAsAClass",
-    "determinism": "RemembersTheEpisodeBefore NumbersItsInstances ChanceFromTurnEleven",
+    "splits": "TestHasOneStart",
+    "rewards": "PaysNaN",
+    "state": "StateForgetsInfo StateIsNoJson StateForgetsTheChance",
+    "history": "PaysLessAfterTwentyFive",
+    "determinism": "NumbersItsInstances ChanceFromTurnEleven",
     "processes": "TellsTheDate PaysByTheClock TellsTheUser",
     "vector": "SharesItsWalker",
-    "values": "RewardIsNumpy FlagIsNumpy InfoIsNoJson InfoIsInfinite ListIsDoubled ListIsEmpty",
-    "fresh": "InfoIsSharedFromTurnThree",
+    "values": "RewardIsNumpy InfoIsNoJson InfoIsInfinite ListIsDoubled ListIsEmpty",
     "garbage": "AcceptsAnything AcceptsBeginnings UnreadableMoves",
-    "words": "MagicWord MagicReply MagicAction",
-    "parsers": "ParserShortens",
+    "words": "MagicWord MagicAction",
     "resources": "TrailGrows FilesStayOpen ThreadsStay ProcessesStay CloseTwiceRaises",
     "side_effects": "WritesAFile LeavesATemporaryFile ChangesTheFolder ChangesThePath AsksTheNetwork",
 }
 """Check -> classes of `planted_play` and `planted_sight`."""
-UNSEEN = {
-    "TextTellsThePlaces": "which part of the state belongs to the picture alone is known to the author only",
-    "MagicIsComputed": "no such reply stands in the source, and one in 9,973 replies is one",
-}
-"""Faults that no check sees, and why."""
 
 
 def make_fault_spec(name: str) -> EnvSpec:
     """Return the card of a fault's class."""
-    module = "faults.planted_play" if hasattr(planted_play, name) else "faults.planted_sight"
-    shortens = {"reply_styles": ("faults.planted_sight:LastTagParser",)}
-    return lantern_spec(name, module, **(shortens if name == "ParserShortens" else {}))
+    module = next(module for module in (planted_play, planted_sight) if hasattr(module, name))
+    return lantern_spec(name, module.__name__)

@@ -1,24 +1,17 @@
-r"""The parser `auto` reads the habits of models, and refuses the nearest illegal reply of each form."""
+"""The parser `auto` reads the habits of models, and refuses the nearest illegal replies."""
 
-import random
-import time
-from collections.abc import Sequence
+from contextlib import closing
 from itertools import pairwise
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reply_forms import FORMS
 
 import vlgym
-from vlgym.evaluation import evaluate
-from vlgym.evaluation.episodes import Player
-from vlgym.evaluation.plan import Part, list_jobs
+from vlgym.env.seeding import episode_seed
 from vlgym.parsers import find_end, get_parser, read_reply
-from vlgym.play.policies import OraclePolicy
-from vlgym.registry.making import unwrap
-from vlgym.types import Parsed, Reply, StepRecord, Turn
+from vlgym.types import Parsed
 
 AUTO = get_parser("auto")
 LEGAL = ["turn left", "turn right", "move forward", "pick up 1", "pick up 10"]
@@ -154,102 +147,40 @@ def test_what_it_formats_it_reads_back(action: str, thoughts: str) -> None:
     )
 
 
-# ---- garbage
-
-PIECES = [piece for _, write in FORMS.values() for piece in (write("turn left"), write("x"), write("")[:9])]
-PIECES += ["<action>", "</action>", "{", '{"action":', "[", "\\boxed{", "<think>", "</think>", "\n", " ", "`"]
-PIECES += ["Action:", "<answer>", "<|begin_of_box|>", "arg_key>action", "call:a{action:", ",", ", ", "(action='", "*"]
-PIECES += ["_a", ".", "\\"]
+PIECES = [piece for _, write in FORMS.values() for piece in (write("turn left"), write("x"))]
+PIECES += ["<action>", "</action>", '{"action":', "\\boxed{", "<think>", "</think>", "Action:", "\n"]
 
 
-def write_garbage(draw: random.Random) -> str:
-    chosen = draw.sample(PIECES, draw.randint(1, 4))
-    if draw.random() < 0.7:
-        return "".join(draw.choices(chosen, k=16_384))[:16_384]
-    return ("".join(chosen[:-1]) + chosen[-1] * 16_384)[:16_384]
+@given(st.lists(st.sampled_from(PIECES), max_size=16).map("".join))
+def test_any_mixture_is_a_legal_action_or_a_failure(text: str) -> None:
+    read = read_reply(AUTO, text, LEGAL)
+    assert (read.failure is None) == (read.form is not None)
+    assert read.failure or read.actions[0] in LEGAL
 
 
-CALLS = ["arg_key>action=", 'argument key="action"', "f(action='", "call:a{action:", ",'action':'", "<param=action>"]
+HOSTILE = ["arg_key>action=", 'argument key="action"', "f(action='", "call:a{action:", ",'action':'", "<param=action>",
+           "</a>", "<tool: f>act ", "[[a]", "\\boxed{{x}", "Action: \n", ","]  # fmt: skip
 
 
-@pytest.mark.parametrize("piece", [*CALLS, "</a>", "<tool: f>act ", "[[a]", "\\boxed{{x}", "Action: \n", ","])
+@pytest.mark.parametrize("piece", HOSTILE)
 def test_many_pieces_do_not_hang(piece: str) -> None:
     """A rule whose work grew with the square of the length would hang here."""
-    AUTO.parse(piece * 25_000, LEGAL)  # no limit cuts it
+    AUTO.parse(piece * 10_000, LEGAL)  # no limit cuts it
 
 
-def measure(text: str) -> float:
-    begun = time.thread_time()
-    read_reply(AUTO, text, LEGAL)
-    return time.thread_time() - begun
-
-
-@pytest.mark.parametrize("count", [20, pytest.param(10_000, marks=pytest.mark.exhaustive)])
-def test_garbage_of_any_kind_is_read_in_linear_time(count: int) -> None:
-    draw = random.Random(count)
-    for _ in range(count):
-        text = write_garbage(draw)
-        read = read_reply(AUTO, text, LEGAL)
-        assert (read.failure is None) == (read.form is not None)
-        assert read.failure or read.actions[0] in LEGAL
-        if count > 20 and measure(text) > 0.02:  # 16 times as long where quadratic
-            few = min(measure(text[: len(text) // 4]) for _ in range(3))
-            assert min(measure(text) for _ in range(3)) < 10 * max(few, 1e-3), text[:200]
-
-
-# ---- players
-
-
-class Writer:
-    """Writes the oracle's action in a form: the first repeat in the first one, and so on."""
-
-    name = "writer"
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.writers = [FORMS[name][1] for name in names]
-
-    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        return [Reply(self.writers[turn.repeat](str(unwrap(turn.env).oracle()))) for turn in turns]
-
-
-MORE = ("WebShop-v1", "EZPoints-v1", "TicTacToe-v0", "ALFWorldPick-v1", "SokobanDrawn-v0", "OneRoomS6Fast-v1",
-        "BabyAIGoTo-v0")  # fmt: skip
-PLAYED = ["NumberLine-v1", *(pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in MORE)]
+MORE = ("WebShop-v1", "EZPoints-v1", "ALFWorldPick-v1", "SokobanDrawn-v0", "OneRoomS6Fast-v1", "BabyAIGoTo-v0")
 UNSURE = ("ALFWorldPick-v1", "WebShop-v1")  # a cut action may go on: `search[red``
-FEW = ["tag", "call of Hermes, Qwen", "last line, full stop"]
+PLAYED = [pytest.param(env_id, [*FORMS], marks=pytest.mark.exhaustive) for env_id in MORE]
 
 
-@pytest.mark.parametrize("env_id", PLAYED)
-@pytest.mark.parametrize(
-    ("names", "episodes"), [(FEW, 1), pytest.param([*FORMS], 5, marks=pytest.mark.exhaustive)], ids=["few", "all"]
-)
-def test_an_evaluation_of_who_knows_the_action_is_won_in_every_form(env_id, names, episodes):
-    played: list[list[StepRecord]] = []
-    part = Part(f"vlgym/{env_id}", episodes=episodes, repeats=len(names), arguments={"parser": "auto"})
-    Player(list_jobs([part]), Writer(names), num_envs=1, on_episode=played.append).play()
-    assert len(played) == episodes * len(names)
-    won = evaluate(f"vlgym/{env_id}", OraclePolicy(), episodes=episodes).success
-    assert won == 1.0 or env_id == "TicTacToe-v0"  # whose opponent may force a draw
-    for name in names:
-        wins = [each[-1].success for each in played if names[each[0].repeat] == name]
-        assert np.mean(wins) == won or ("cut off" in name and env_id in UNSURE), name
-    for episode in played:
-        name = names[episode[0].repeat]
-        if "cut off" in name and env_id in UNSURE:
-            continue
-        assert {(record.parse, record.form) for record in episode} == {("ok", FORMS[name][0])}, name
-
-
-def test_random_replies_get_the_same_from_auto_and_tag() -> None:
-    envs = [vlgym.make("vlgym/WebShop-v1", parser=parser) for parser in ("tag", "auto")]
-    for env in envs:
-        env.reset(seed=1)
-    draw = random.Random(1)
-    for turn in range(12):
-        text = AUTO.format([draw.choice([*envs[0].legal_actions(), "fly"])]) if turn % 5 else "I do not know."
-        (one, *outcome, info), (other, *others) = (env.step(text) for env in envs)
-        assert (one["text"], *outcome, info) == (other["text"], *others)
-        if any(outcome[1:]):
-            break
-    for env in envs:
-        env.close()
+@pytest.mark.parametrize(("env_id", "names"), [("NumberLine-v1", ["tag", "last line, full stop"]), *PLAYED])
+def test_who_knows_the_action_wins_in_every_form(env_id: str, names: list[str]) -> None:
+    with closing(vlgym.make(f"vlgym/{env_id}", parser="auto")) as env:
+        for name in names if env_id not in UNSURE else [name for name in names if "cut off" not in name]:
+            form, write = FORMS[name]
+            ended, info = False, env.reset(seed=episode_seed(f"vlgym/{env_id}", "test", 0))[1]
+            while not ended:
+                _, _, terminated, truncated, info = env.step(write(env.unwrapped.oracle()))
+                assert (info["vlgym"]["parse"], info["vlgym"]["form"]) == ("ok", form), name
+                ended = terminated or truncated
+            assert info["success"], name

@@ -53,8 +53,7 @@ def test_what_is_written_is_read_again(thoughts: str) -> None:
 
 
 def test_the_prompt_names_the_headings_and_no_reply_is_over_early() -> None:
-    assert "# analyze" in ONE.describe()
-    assert "# action" in ONE.describe()
+    assert all(heading in ONE.describe() for heading in ("# analyze", "# action"))
     assert "### Actions" in PLAN.describe()
     assert find_end(ONE, "# action\nup\n") is None
     assert find_end(PLAN, "### Actions\nup, up\n") is None

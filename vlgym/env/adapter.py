@@ -1,7 +1,6 @@
 """GymAdapter: a Gymnasium environment with discrete actions and a table of their names as a VLEnv.
 
-A subclass gives `actions`, `prompt`, `make_inner()` and `task()`: `docs/write-a-plugin.md` shows
-one.
+docs/write-a-plugin.md shows one: `actions`, `prompt`, `make_inner()` and `task()`.
 """
 
 from __future__ import annotations

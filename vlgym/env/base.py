@@ -243,10 +243,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return copy.deepcopy(self._arguments)
 
     def solve(self) -> str | None:
-        """Return the oracle's next reply in the parser's format, or `None` without an action.
-
-        Under the Global planner it holds the whole plan: the oracle plays ahead, and is taken back.
-        """
+        """Return the oracle's next reply (under the Global planner the whole plan), or `None`."""
         self._check_open()
         action = self.oracle()
         if action is None:
@@ -299,21 +296,13 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         self.np_random.bit_generator.state = np.random.default_rng(seed).bit_generator.state
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """Pickle arguments, state and generators; the copy shares no engine with this one.
-
-        Raises:
-            UserError: an argument cannot be pickled.
-        """
+        """Pickle arguments, state and generators, no engine; `UserError` where one cannot be."""
         if protocol <= PICKLE_PROTOCOL:
             check_picklable(self._title(), {"class": type(self), **self._kwargs})
         return rebuild, self._parts()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """As a pickle.
-
-        Raises:
-            UserError: an argument cannot be copied.
-        """
+        """As a pickle; raise `UserError` where an argument cannot be copied."""
         check_picklable(self._title(), self._kwargs, partial(copy.deepcopy, memo=memo))
         return rebuild(*copy.deepcopy(self._parts(), memo))
 
@@ -511,18 +500,17 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     def add_words(self, turn_text: str, describe: Callable[[], str], failure: str | None) -> str:
         """Put a line on a failure, and words in a modality of words, above a turn's text.
 
-        A paper's published form has no such line.
-
         Raises:
             UserError: there are no words.
         """
+        # A paper's published form has no line on a failure.
         published = self.invalid_action == "published" or any(map(self._kwargs.get, ("compat", "protocol")))
         feedback = f"{write_feedback(failure, self.parser)}\n" if failure and not published else ""
         if self.modality not in ("text", "both"):
             return feedback + turn_text
         if not (words := describe()):
-            missing = f"modality={self.modality!r} is unavailable"
-            raise UserError(f"{self._title()} has no text description: {missing}.")
+            missing = f"{self._title()} has no text description"
+            raise UserError(f"{missing}: modality={self.modality!r} is unavailable.")
         place = IN_WORDS if self.modality == "text" else IN_PICTURE
         return f"{feedback}{place}: {words}\n{turn_text}"
 
@@ -553,11 +541,7 @@ VLEnv.__signature__ = signature_of(VLEnv)
 
 
 def check_size(name: str, size: Sequence[int]) -> tuple[int, int]:
-    """Return `(height, width)` as two integers.
-
-    Raises:
-        UserError: it is something else, or a side is shorter than 16 or longer than 4096 pixels.
-    """
+    """Return `(height, width)` as two integers; raise `UserError` on anything else."""
     valid = isinstance(size, Sequence | np.ndarray) and len(size) == 2
     if not (valid and all(isinstance(n, (int, np.integer)) and 16 <= n <= 4096 for n in size)):
         raise UserError(f"{name}={size!r} must be (height, width) in pixels, each from 16 to 4096.")

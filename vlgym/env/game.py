@@ -41,10 +41,9 @@ class Game:
     instructions: str
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Begin an episode.
+        """Begin an episode. All randomness comes from `rng` (which is `self.np_random`).
 
-        All randomness comes from `rng` (which is `self.np_random`). `options` holds the values
-        given to `reset`, as the declared `reset_options` convert them.
+        `options` holds the values given to `reset`, as the declared `reset_options` convert them.
         """
         raise TypeError(f"{type(self).__name__} must define start()")
 
@@ -68,10 +67,7 @@ class Game:
         raise TypeError(f"{type(self).__name__} must define image()")
 
     def describe(self) -> str:
-        """Return the content of the picture in words, and nothing more, for play without it.
-
-        Empty, the default: nobody wrote it.
-        """
+        """Return the picture in words, and nothing more, for play without it; empty: unwritten."""
         return ""
 
     def task(self) -> str:

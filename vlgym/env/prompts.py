@@ -37,8 +37,8 @@ def shows_picture(arguments: Mapping[str, Any]) -> bool:
 # Styles of prompting, as BALROG has them: the sentence that each adds to the instructions.
 STYLES = {
     "naive": "Write the action at once, without any thoughts before it.",
-    "cot": "Think step by step before you write the action: what you see, what the task asks for, and "
-    "what each action would lead to.",
+    "cot": "Think step by step before you write the action: what you see, what the task asks for, "
+    "and what each action would lead to.",
 }
 
 
@@ -128,10 +128,8 @@ class PromptBuilder:
 
     @classmethod
     def asked(cls, turns: int | None, images: int | None) -> PromptBuilder | None:
-        """Return the layout of a user's options; `None` without any.
-
-        Images alone bring the turns that they belong to.
-        """
+        """Return the layout of a user's options; `None` without any. Images bring the turns that
+        they need."""
         if turns is None and images is None:
             return None
         images = 1 if images is None else images
@@ -179,10 +177,9 @@ class PromptBuilder:
         past = history[max(0, len(history) - self.history_turns) :]
         with_image = max(0, self.history_images - 1)
         for position, record in enumerate(past):
-            shown = position >= len(past) - with_image
-            omitted = "" if shown or self.in_words else "(image omitted)\n"
+            picture = record.image if position >= len(past) - with_image else None
+            omitted = "(image omitted)\n" if picture is None and not self.in_words else ""
             text = f"{omitted}{record.turn_text}"
-            picture = record.image if shown else None
             messages += _exchange(picture, text, "" if position else instructions, record.reply)
         current = image if self.history_images > 0 else None
         return [*messages, _user(current, turn_text, "" if past else instructions)]
@@ -198,7 +195,7 @@ class PastTurn:
 
 
 def write_messages(messages: Iterable[Message], image_names: dict[int, str] | None = None) -> str:
-    """Return chat messages as text; images as their size, and the file in `image_names` (by `id`)."""
+    """Return chat messages as text; images as size and, by `id`, file in `image_names`."""
     lines = []
     for message in messages:
         lines.append(f"[{message['role']}]")
@@ -213,11 +210,9 @@ def write_messages(messages: Iterable[Message], image_names: dict[int, str] | No
 
 
 def _user(image: Image | None, text: str, instructions: str) -> Message:
-    content: list[dict[str, object]] = []
-    if image is not None:
-        content.append({"type": "image", "image": image})
-    content.append({"type": "text", "text": f"{instructions}\n\n{text}" if instructions else text})
-    return {"role": "user", "content": content}
+    pictures = [] if image is None else [{"type": "image", "image": image}]
+    words = {"type": "text", "text": f"{instructions}\n\n{text}" if instructions else text}
+    return {"role": "user", "content": [*pictures, words]}
 
 
 def _exchange(image: Image | None, text: str, instructions: str, reply: str) -> list[Message]:

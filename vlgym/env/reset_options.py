@@ -34,12 +34,7 @@ class ResetOption:
 
 
 def whole_number(meaning: str, low: int, high: int | Callable[[Any], int], valid: str = "") -> ResetOption:
-    """An integer from `low` to `high`; both belong to it.
-
-    Args:
-        high: largest value, or a function of the environment; then give `valid` as in
-            `ResetOption`.
-    """
+    """An integer from `low` to `high`, which may be a function of the environment: give `valid`."""
 
     def read(env: Any, value: Any) -> int:
         most = high(env) if callable(high) else high
@@ -70,11 +65,7 @@ def level_option(count: int) -> ResetOption:
 
 
 def read_level(env: Any, value: Any) -> int:
-    """Return a level of an environment.
-
-    Raises:
-        UserError: it has no such level; the message names those that there are.
-    """
+    """Return a level of an environment; raise `UserError` where there is no such level."""
     count = len(env.level_arguments)
     if not count:
         raise UserError(f"level={value!r}: {type(env).__name__} has no levels.")
@@ -88,8 +79,7 @@ def read_reset_options(env: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that `start` gets.
 
     Raises:
-        UserError: the environment has no such option, or the value is not valid; the message says
-            what is.
+        UserError: there is no such option, or the value is not valid; the message says what is.
     """
     declared: Mapping[str, ResetOption] = env.reset_options
     checked = {}

@@ -73,13 +73,7 @@ def unfit(env_id: str, error: Exception) -> UserError:
 
 
 def rebuild(kind: type, arguments: Any, attributes: Any, draws: Any, state: Any) -> Any:
-    """Return a copy of an environment.
-
-    Args:
-        attributes: those that neither constructor nor state gives.
-        draws: generator of its action space.
-        state: of its episode; `None` without one.
-    """
+    """Return a copy of an environment; `draws` is the generator of its action space."""
     env = kind(**arguments)
     vars(env).update(attributes)
     env.action_space._np_random = draws
@@ -89,15 +83,14 @@ def rebuild(kind: type, arguments: Any, attributes: Any, draws: Any, state: Any)
 
 
 def check_picklable(env_id: str, parts: Mapping[str, Any], attempt: Callable[[Any], Any] = pickle.dumps) -> None:
-    """Raise `UserError`, with its name, on an argument that cannot be pickled or that `attempt`
-    fails on."""
+    """Raise `UserError`, with its name, on an argument that `attempt` fails on."""
     for name, value in parts.items():
         try:
             attempt(value)
         except Exception as error:
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
-            copied = f"{env_id} cannot be copied or pickled"
-            raise UserError(f"{copied}, as its {name} cannot: {reason:.200}") from error
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            words = f"{env_id} cannot be copied or pickled, as its {name} cannot: {reason}"
+            raise UserError(words) from error
 
 
 def _digest(state: Mapping[str, Any]) -> str:

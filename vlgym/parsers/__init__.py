@@ -79,12 +79,9 @@ def check_named(arguments: Mapping[str, Any], source: str, option: str = "--pars
 
 
 def read_reply(parser: Parser, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> Parsed:
-    """Return what a parser reads in a reply, outside of thoughts (`<think>...</think>`).
+    """Return what a parser reads in a reply, of which 16,384 characters count, thoughts aside.
 
-    Args:
-        text: the reply, of which 16,384 characters are read, thoughts aside.
-        legal: the legal actions, as far as they are listed.
-        matches: the environment's own match, for a parser that is `matching`.
+    `matches` is the environment's own match, for a parser that is `matching`.
 
     >>> read_reply(get_parser("tag"), "<think>maybe <action>left</action>, but").failure
     'no_action'
@@ -112,17 +109,10 @@ def write_reply(parser: Parser, actions: Sequence[str], thoughts: str, legal: Se
 
 
 def find_end(parser: Parser, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> int | None:
-    """Return the length of a reply's shortest beginning with the action: the parser's stop rule.
+    """Return the length of a reply's shortest beginning with the action, or `None`: its stop rule.
 
-    `read_reply` reads the same in the beginning as in the whole.
-
-    Args:
-        parser: its `end` says it; a parser without one has no stop rule.
-        legal, matches: as in `read_reply`; for a parser that is `matching`, only a legal action
-            ends a reply.
-
-    Returns:
-        The length, thoughts aside; `None` while there is none.
+    `read_reply` reads the same in the beginning as in the whole. A parser without `end` has no stop
+    rule. For a parser that is `matching`, only a legal action ends a reply.
 
     >>> reply = "<action>left</action> and so on"
     >>> reply[: find_end(get_parser("tag"), reply)]

@@ -1,10 +1,9 @@
 r"""`<action>turn left</action>`, and the other forms that models write by habit (docs/evaluate.md).
 
 The first complete tag with a legal action is the action. Without one the forms are looked through
-in the order of
-trust: `<answer>`, `\boxed{}`, GLM's box, a tool call, `Action:` at the beginning of a line,
-brackets, the last line. Of the first form with legal actions all must claim the same one. Illegal
-claims, such as a placeholder, do not count.
+in the order of trust: `<answer>`, `\boxed{}`, GLM's box, a tool call, `Action:` at the beginning
+of a line, brackets, the last line. Of the first form with legal actions all must claim the same
+one. Illegal claims, such as a placeholder, do not count.
 """
 
 from __future__ import annotations

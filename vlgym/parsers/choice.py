@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ..types import Match, Parsed
-from .claims import Claim, accept, find_stop, read_claims
+from .claims import Claim, ClaimParser
 
 _CHOICE = re.compile(r"""\[ *(?:([0-9]{1,6})|"([^"\n]*)") *\]""")
 
 
-class ChoiceParser:
+class ChoiceParser(ClaimParser):
     """Reads the number, or the quoted action, in the first brackets with a legal one.
 
     >>> ChoiceParser().parse("The flag is on my right. [2]", ["left", "right"]).actions
@@ -26,16 +25,7 @@ class ChoiceParser:
 
     name = "choice"
     version = 2
-    matching = True
-    numbered = True  # the prompt numbers the legal actions, and `write_reply` gives `format` a number
-
-    def parse(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> Parsed:
-        """Return one action, or failure `no_action`, `empty_action`, `illegal_action`."""
-        return read_claims(_list_claims(text, legal or ()), accept(legal, matches), "no_action")
-
-    def end(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> int | None:
-        """Return the length of `text` up to its first choice of a legal action, or `None`."""
-        return find_stop(_list_claims(text, legal or ()), accept(legal, matches))
+    numbered = True  # the prompt numbers the actions, and `write_reply` gives `format` a number
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
         """Write thoughts, then the (single) action in brackets, in quotes if it is no `Number`."""
@@ -47,12 +37,11 @@ class ChoiceParser:
         end = "end your reply with the number of one legal action in square brackets, such as [1]"
         return f"Think briefly, then {end}."
 
-
-def _list_claims(text: str, legal: Sequence[str]) -> Iterator[Claim]:
-    for match in _CHOICE.finditer(text):
-        number, quoted = match.groups()
-        actions = (quoted.strip(),) if number is None else tuple(legal[max(int(number) - 1, 0) : int(number)])
-        yield Claim(actions, *match.span(), match.end())
+    def list_claims(self, text: str, legal: Sequence[str]) -> Iterator[Claim]:
+        for match in _CHOICE.finditer(text):
+            place, quoted = int(match[1] or 0), match[2]
+            actions = legal[max(place - 1, 0) : place] if quoted is None else [quoted.strip()]
+            yield Claim(tuple(actions), *match.span(), match.end())
 
 
 class Number(str):

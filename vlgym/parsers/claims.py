@@ -1,12 +1,11 @@
 """Claims: places in a reply that ask for an action. The first legal one is read, and ends it.
 
-A claim of something else, such as a quoted placeholder, ends nothing. Where none is legal, the last
-one is reported.
+A claim of something else, such as a quoted placeholder, ends nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -27,38 +26,47 @@ class Claim(NamedTuple):
     stop: int
 
 
-def accept(legal: Sequence[str] | None, matches: Match | None) -> Callable[[str], bool]:
-    """Return the test of words: the environment's match, else the list, else any words."""
-    if matches is not None:
-        return lambda word: matches(word) is not None
-    if legal is not None:
-        return lambda word: match_legal(word, legal) is not None
-    return bool
+class ClaimParser:
+    """Reads the first legal claim; where none is legal, it reports the last one."""
+
+    matching = True
+
+    def parse(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> Parsed:
+        """Return the claim's actions, or a failure code."""
+        accepts, claim = _accept(legal, matches), None
+        for claim in islice(self.list_claims(text, legal or ()), MOST_CLAIMS):
+            if accepts(claim):
+                break
+        if claim is None:
+            return Parsed(failure=self._name_failure(text))
+        if not claim.actions or not claim.actions[0]:
+            return Parsed(failure="empty_action" if claim.actions else "illegal_action")
+        return Parsed(claim.actions, span=(claim.start, claim.end))
+
+    def end(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> int | None:
+        """Return the length of `text` up to its first legal claim, or `None`."""
+        claims = islice(self.list_claims(text, legal or ()), MOST_CLAIMS)
+        return next((claim.stop for claim in filter(_accept(legal, matches), claims)), None)
+
+    def list_claims(self, text: str, legal: Sequence[str]) -> Iterator[Claim]:
+        """Yield the claims of a text, in order."""
+        raise NotImplementedError
+
+    def _name_failure(self, text: str) -> str:
+        """Return the failure of a text without a claim."""
+        return "no_action"
 
 
-def find_legal(claims: Iterable[Claim], accepts: Callable[[str], bool]) -> tuple[Claim | None, Claim | None]:
-    """Return the first claim whose first action is accepted, and the last one looked at."""
-    last = None
-    for last in islice(claims, MOST_CLAIMS):
-        if last.actions and last.actions[0] and accepts(last.actions[0]):
-            return last, last
-    return None, last
+def _accept(legal: Sequence[str] | None, matches: Match | None) -> Callable[[Claim], bool]:
+    """Return the test of a claim: the environment's match, else the list, else any words."""
 
+    def accepts(claim: Claim) -> bool:
+        word = claim.actions[0] if claim.actions else ""
+        if matches is not None:
+            return bool(word) and matches(word) is not None
+        return bool(word) and (legal is None or match_legal(word, legal) is not None)
 
-def read_claims(claims: Iterable[Claim], accepts: Callable[[str], bool], otherwise: str) -> Parsed:
-    """Return the first legal claim's actions, else the last one's, else the failure `otherwise`."""
-    _, claim = find_legal(claims, accepts)
-    if claim is None:
-        return Parsed(failure=otherwise)
-    if not claim.actions or not claim.actions[0]:
-        return Parsed(failure="empty_action" if claim.actions else "illegal_action")
-    return Parsed(claim.actions, span=(claim.start, claim.end))
-
-
-def find_stop(claims: Iterable[Claim], accepts: Callable[[str], bool]) -> int | None:
-    """Return where the first legal claim ends, or `None`."""
-    legal, _ = find_legal(claims, accepts)
-    return None if legal is None else legal.stop
+    return accepts
 
 
 def match_legal(action: str, legal: Sequence[str]) -> str | None:

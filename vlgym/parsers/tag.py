@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ..types import Match, Parsed
-from .claims import Claim, accept, find_stop, read_claims
+from .claims import Claim, ClaimParser
 
 TAG = re.compile(r"<(/?)action>", re.IGNORECASE)
 MAX_ACTIONS = 512  # longest plan that is executed; a longer one is cut off
 _NUMBER = re.compile(r"^\s*(?:\d{1,4}[.)]\s+|[-*]\s+)")
 
 
-class TagParser:
+class TagParser(ClaimParser):
     """Reads the first tag with a legal action, so a model may mention the format before it answers.
 
     >>> TagParser().parse("<action>ACTION</action>: <action>left</action>", ["left", "right"]).actions
@@ -24,18 +23,7 @@ class TagParser:
 
     name = "tag"
     version = 2
-    matching = True
     _tag = TAG
-
-    def parse(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> Parsed:
-        """Return one action, or failure `no_action`, `unclosed_action`, `empty_action`."""
-        opened = any(not match[1] for match in self._tag.finditer(text))
-        failure = "unclosed_action" if opened else "no_action"
-        return read_claims(self._list_claims(text), accept(legal, matches), failure)
-
-    def end(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> int | None:
-        """Return the length of `text` up to its first tag with a legal action, or `None`."""
-        return find_stop(self._list_claims(text), accept(legal, matches))
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
         """Write thoughts, then the (single) action in its tag."""
@@ -46,7 +34,11 @@ class TagParser:
         end = "end your reply with <action>ACTION</action>, where ACTION is one of the legal actions"
         return f"Think briefly, then {end}."
 
-    def _list_claims(self, text: str) -> Iterator[Claim]:
+    def _name_failure(self, text: str) -> str:
+        opened = any(not match[1] for match in self._tag.finditer(text))
+        return "unclosed_action" if opened else "no_action"
+
+    def list_claims(self, text: str, legal: Sequence[str]) -> Iterator[Claim]:
         for start, end, stop in find_pairs(text, self._tag):
             yield Claim(self._read_actions(text[start:end]), start, end, stop)
 

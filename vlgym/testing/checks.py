@@ -1,8 +1,8 @@
 """The properties that every environment must have, by name, in the order in which they are tested.
 
-Each has one function: it returns its evidence in a line, or raises `CheckFailure`.
-`vlgym check ID` prints them as a certificate. `EnvConformance` is the certificate as a pytest
-class: each property is one test, and one that need not hold gives a warning.
+Each has one function: it returns its evidence in a line, or raises `CheckFailure`. `EnvConformance`
+is the certificate of `vlgym check` as a pytest class: each property is one test, and one that need
+not hold gives a warning.
 
     class TestMyEnv(EnvConformance):
         env_id = "myorg/MyEnv-v0"
@@ -30,7 +30,6 @@ from . import (
     measure,
     play_checks,
     sight_checks,
-    value_checks,
     world_checks,
 )
 from .subject import CheckFailure, CheckResult, CheckWarning, Subject
@@ -41,8 +40,8 @@ def _by_name(*checks: Callable[[Subject], str]) -> dict[str, Callable[[Subject],
 
 
 CHECKS = _by_name(
-    interface_checks.check_card, interface_checks.check_gymnasium, value_checks.check_values,
-    value_checks.check_endings, sight_checks.check_picture, sight_checks.check_render,
+    interface_checks.check_card, interface_checks.check_gymnasium, play_checks.check_values,
+    play_checks.check_endings, sight_checks.check_picture, sight_checks.check_render,
     sight_checks.check_looking, sight_checks.check_described, sight_checks.check_leak,
     conduct_checks.check_conduct, conduct_checks.check_words, play_checks.check_determinism,
     play_checks.check_history, world_checks.check_processes, play_checks.check_state,
@@ -50,7 +49,7 @@ CHECKS = _by_name(
     measure.check_levels, play_checks.check_silence, sight_checks.check_blind,
     play_checks.check_rewards, conduct_checks.check_garbage, play_checks.check_turn_limit,
     interface_checks.check_parsers, interface_checks.check_parser_time, interface_checks.check_prompt,
-    interface_checks.check_reset_options, value_checks.check_fresh, world_checks.check_side_effects,
+    interface_checks.check_reset_options, play_checks.check_fresh, world_checks.check_side_effects,
     world_checks.check_resources, interface_checks.check_vector, interface_checks.check_splits,
     interface_checks.check_recorded,
 )  # fmt: skip
@@ -62,25 +61,6 @@ GAME_CHECKS = _by_name(
 """The further properties of games of several agents."""
 
 ALL_CHECKS = {**CHECKS, **GAME_CHECKS}
-
-RFC_008: dict[str, tuple[str, ...]] = {
-    "card": ("static.manifest",), "gymnasium": ("runtime.observation_schema",),
-    "values": ("runtime.reward_well_formed",), "leak": ("semantic.no_solution_leakage",),
-    "words": ("semantic.canary_floor",),
-    "determinism": ("runtime.seed_control", "runtime.episode_determinism"),
-    "history": ("runtime.episode_isolation",), "processes": ("runtime.episode_determinism",),
-    "state": ("semantic.replayability",), "oracle": ("semantic.oracle_max",),
-    "floor": ("semantic.floor_gap",), "silence": ("semantic.canary_floor",),
-    "rewards": ("runtime.reward_well_formed",), "garbage": ("semantic.canary_floor",),
-    "prompt": ("runtime.tool_declaration_accuracy",),
-    "side_effects": ("runtime.host_containment", "runtime.network_policy"),
-    "splits": ("static.task_distribution_pinning",), "recorded": ("hub.immutable_versioning",),
-}  # fmt: skip
-"""Names in OpenEnv's RFC 008 (rfcs/008-environment-auto-validation.md of huggingface/OpenEnv, in
-review in August 2026) of the properties that ours are evidence for. The procedures differ. Ours run
-in this process, without a container, so `side_effects` watches where theirs encloses. `oracle`
-tests the card's success rate, not for the highest reward. The RFC has no names for pictures,
-parsers, blind floors, seats and others."""
 
 
 def checks_for(env_id: str) -> list[str]:
@@ -157,8 +137,8 @@ class Certificate:
         return sum(result.warning for result in self.results)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data; `rfc008` holds the names that OpenEnv's RFC 008 has for a property."""
-        results = [{**asdict(result), "rfc008": list(RFC_008.get(result.name, ()))} for result in self.results]
+        """Return plain data."""
+        results = [asdict(result) for result in self.results]
         return {"id": self.env_id, "passed": self.passed, "seconds": round(self.seconds, 1), "checks": results}
 
 

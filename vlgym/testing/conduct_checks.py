@@ -36,9 +36,9 @@ def check_conduct(subject: Subject) -> str:
     """The oracle advises legal actions and changes nothing. Asked twice it says the same, and its
     reply is read as that action.
 
-    Sees: an oracle (or its thoughts) that moves something, draws from the episode's generator,
-    keeps a count, names an illegal action, or hides its action in thoughts; in two episodes, up to
-    turn 16. Cannot see: advice that rests on what no player can know.
+    Sees: an oracle (or its thoughts) that moves, draws, counts, names an illegal action, or hides
+    its action in thoughts; in two episodes, up to turn 16. Cannot see: advice that rests on what no
+    player can know.
     """
     if subject.spec.oracle == "none":
         return "the spec states that there is no oracle"
@@ -73,15 +73,13 @@ def _ask_twice(env: VLEnv) -> None:
 
 
 def check_garbage(subject: Subject) -> str:
-    """Unreadable replies never raise, never pay and never end in success.
-
-    They move nothing where the environment's `invalid_action` is `noop` and no other seat plays. An
-    action that does not exist is not legal. Under the Global planner nonsense at the end of a plan
-    adds nothing to the pay of the moves before it.
+    """Unreadable replies never raise, never pay and never end in success. With `noop` they move
+    nothing. An action that does not exist is not legal. Nonsense at the end of a plan adds nothing
+    to the pay of the moves before it.
 
     Sees: all that for 300 replies as failing models write them, for nonsense in the right format,
-    for legal actions with letters added, and for three plans of two moves that end in nonsense.
-    Cannot see: one magic sentence (`words` tries those in the source), and the pay of longer plans.
+    for legal actions with letters added, and for three plans of two moves. Cannot see: one magic
+    sentence (`words` tries those in the source), and the pay of longer plans.
     """
     env, rng, invalid = subject.make(), np.random.default_rng(11), 0
     observation, _ = env.reset(seed=subject.seed(0, "val"))

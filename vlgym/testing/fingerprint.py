@@ -37,26 +37,27 @@ class Behaviour:
     """Measured behaviour of an environment.
 
     Attributes:
-        fingerprint: 16 hexadecimal digits, equal on every machine while the behaviour is the same.
+        fingerprints: 16 hexadecimal digits after each episode, equal on every machine.
         pictures: small pictures (see `pictures.pack_pictures`), to be compared with tolerance.
     """
 
-    fingerprint: str
+    fingerprints: tuple[str, ...]
     pictures: str
 
+    def to_entry(self) -> dict[str, str]:
+        """Return the parts of a registry entry."""
+        return {"fingerprint": self.fingerprints[-1], "pictures": self.pictures}
 
-def measure_behaviour(
-    make: Make, spec: EnvSpec, *, variants: bool = True, so_far: list[str] | None = None, seconds: float = math.inf
-) -> Behaviour:
+
+def measure_behaviour(make: Make, spec: EnvSpec, *, variants: bool = True, seconds: float = math.inf) -> Behaviour:
     """Play the episodes and return fingerprint and pictures.
 
     Args:
         variants: play the spec's probes with arguments, too; these may not go with other arguments.
-        so_far: gets the fingerprint after each episode.
         seconds: time after which no other episode is begun.
     """
     digest, deadline = hashlib.sha256(), Deadline(seconds)
-    reached = [] if so_far is None else so_far
+    reached: list[str] = []
     pictures: list[Any] = []
     with closing(make()) as usual:
         for probe, turns in list_episodes(spec):
@@ -72,7 +73,7 @@ def measure_behaviour(
             reached.append(digest.hexdigest()[:16])
             if deadline.over:
                 break
-    return Behaviour(reached[-1], pack_pictures(pictures[:MOST_PICTURES]))
+    return Behaviour(tuple(reached), pack_pictures(pictures[:MOST_PICTURES]))
 
 
 def list_episodes(spec: EnvSpec) -> Iterator[tuple[Probe, int]]:
@@ -171,16 +172,6 @@ def scripted_reply(env: VLEnv, replies: np.random.Generator, turn: int) -> str:
 
 def _line(observation: Any, reward: float, terminated: bool, truncated: bool, info: Any) -> str:
     details = {name: value for name, value in info["vlgym"].items() if name not in UNHASHED}
-    facts = plain({**info, "vlgym": details})
-    return json.dumps([observation["text"], round(reward, 6), terminated, truncated, facts], sort_keys=True)
-
-
-def plain(value: Any) -> Any:
-    """Return `value` as JSON-able data with floats rounded to 6 decimals."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, (np.ndarray, np.generic)):
-        return plain(value.tolist())
-    return round(value, 6) + 0.0 if isinstance(value, float) else value
+    facts = json.dumps({**info, "vlgym": details}, default=lambda array: array.tolist())
+    rounded = json.loads(facts, parse_float=lambda digits: round(float(digits), 6) + 0.0)
+    return json.dumps([observation["text"], round(reward, 6), terminated, truncated, rounded], sort_keys=True)

@@ -23,9 +23,9 @@ FEWEST_GAMES, SECONDS = 4, 6.0  # games that are played where the time is up, an
 def check_seats(subject: Subject) -> str:
     """Games of random moves keep the rules of turns, rewards and restoring.
 
-    Every mover has legal actions. A game is over when no seat moves. Every round pays every seat.
-    An unreadable reply of one seat stalls no other. The oracle of every seat names a legal action,
-    the same one twice. Asking changes nothing. A restored game says the same to every seat.
+    Every mover has legal actions, and a game is over when no seat moves. An unreadable reply of one
+    seat stalls no other. The oracle of every seat names a legal action, the same one twice. Asking
+    changes nothing. A restored game says the same to every seat.
 
     Sees: all that in 20 random games with every fourth reply unreadable. Cannot see: what no random
     game reaches.
@@ -93,7 +93,7 @@ def check_zero_sum(subject: Subject) -> str:
 
 def check_hidden(subject: Subject) -> str:
     """A seat sees nothing of what is hidden from it. In a class with `hidden_information` its
-    picture, text, legal actions and info stay the same when that changes; another seat's do not.
+    picture, text, legal actions and info stay the same when that changes.
 
     Sees: a hand that is drawn, told or listed to the wrong seat, in 20 random games. Cannot see:
     what `redeal` leaves as it is.
@@ -134,10 +134,8 @@ def find_leaks(subject: Subject, games: int, seconds: float = math.inf) -> str:
 
 
 def check_at_once(subject: Subject) -> str:
-    """Moves made at once do not show before all are made.
-
-    Reading one seat's reply changes nothing for another, and the order in which the moves arrive
-    does not matter. In a class with `at_once` every seat moves in every round.
+    """Moves made at once do not show before all are made. The order in which they arrive does not
+    matter. In a class with `at_once` every seat moves in every round.
 
     Sees: a reply that is acted on when it is read, rules that go by the order, and a seat that
     waits, in 20 random games. Cannot see: rules that favour a seat by its number.

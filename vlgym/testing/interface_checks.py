@@ -9,7 +9,6 @@ import time
 import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import gymnasium
@@ -40,63 +39,25 @@ _COMMON = (*' \n<>{}"\\`~[(;,', "\t ", "a", "</", "\u00e9")
 _ENDS = ("", "`", "!", "\n!", ">", '"')
 
 
-@dataclass(frozen=True)
-class Slowest:
-    """The string that took longest for its length.
-
-    Attributes:
-        shape: prefix, repeated piece and end.
-        seconds: processor time at each measured one of `LENGTHS`; one alone: at most 40 characters.
-    """
-
-    shape: tuple[str, str, str]
-    seconds: tuple[float, ...]
-
-    @property
-    def growth(self) -> float:
-        """Largest ratio of the times at a length and at a quarter; 1 where all are too short."""
-        if len(self.seconds) < 2:
-            return float("inf")
-        pairs = zip(self.seconds[2:], self.seconds, strict=False)
-        return max((long / max(short, 1e-6) for long, short in pairs if long > WORTH_S), default=1.0)
-
-    @property
-    def linear(self) -> bool:
-        """True if the time grows in proportion to the length."""
-        return self.growth <= MOST_GROWTH
-
-
-def measure_parser(parser: Parser, legal: Sequence[str] = ()) -> Slowest:
-    """Return the slowest of some thousand strings, or the first whose time grows too fast."""
-    slowest, most = ("", "", ""), 0.0
+def find_slow_shape(parser: Parser, legal: Sequence[str] = ()) -> str:
+    """Return the first of some thousand strings whose time grows too fast, in words; else nothing."""
     for shape in write_shapes(parser, legal):
         # Exponential time shows in short strings.
         if any(_time(parser, legal, shape, length) > ENDLESS_S for length in range(16, 44, 4)):
-            return Slowest(shape, (ENDLESS_S,))
+            return f"{shape!r} took {ENDLESS_S} s for at most 40 characters"
 
         # Most shapes are fast at the longest even if quadratic, or linear by two times.
         short = _time(parser, legal, shape, LENGTHS[1])
-        if short < WORTH_S / 16:
+        if short < WORTH_S / 16 or _time(parser, legal, shape, LENGTHS[-1]) <= max(WORTH_S, SUSPECT * short):
             continue
-        long = _time(parser, legal, shape, LENGTHS[-1])
-        if long > max(WORTH_S, SUSPECT * short):
-            measured = _measure_shape(parser, legal, shape)
-            if not measured.linear:
-                return measured
-        if long > most:
-            slowest, most = shape, long
-    return _measure_shape(parser, legal, slowest) if most else Slowest(slowest, (0.0,) * 4)
 
-
-def _measure_shape(parser: Parser, legal: Sequence[str], shape: tuple[str, str, str]) -> Slowest:
-    measured = Slowest(shape, ())
-    for length in LENGTHS:
         # Twice, and the faster: the machine may have been busy.
-        best = min(_time(parser, legal, shape, length) for _ in range(2))
-        measured = Slowest(shape, (*measured.seconds, best))
-        if len(measured.seconds) > 2 and not measured.linear:
-            break
-    return measured
+        seconds = [min(_time(parser, legal, shape, length) for _ in range(2)) for length in LENGTHS]
+        pairs = zip(seconds[2:], seconds, strict=False)
+        growth = max(long / max(short, 1e-6) if long > WORTH_S else 1.0 for long, short in pairs)
+        if growth > MOST_GROWTH:
+            return f"{shape!r} took {seconds[-1]:.2f} s, {growth:.0f} times as long as at a quarter of the length"
+    return ""
 
 
 def write_shapes(parser: Parser, legal: Sequence[str]) -> Iterator[tuple[str, str, str]]:
@@ -120,13 +81,8 @@ def check_parser_time(subject: Subject) -> str:
     env.reset(seed=subject.seed(0))
     legal = env.legal_actions()
     for style in own:
-        slowest = measure_parser(get_parser(style), legal)
-        require(
-            slowest.linear,
-            f"{style}: prefix, repeated piece and end {slowest.shape!r} took "
-            f"{max(slowest.seconds, default=0):.2f} s, {slowest.growth:.0f} times as long as at a "
-            "quarter of the length; a parser must be linear",
-        )
+        slow = find_slow_shape(get_parser(style), legal)
+        require(not slow, f"{style}: prefix, repeated piece and end {slow}; a parser must be linear")
     return f"linear in the reply's length up to {LENGTHS[-1]:,} characters: {', '.join(own)}"
 
 
@@ -197,9 +153,8 @@ def check_parsers(subject: Subject) -> str:
 
 
 def check_prompt(subject: Subject) -> str:
-    """The text states the legal actions and the reply format. It lies in its space, states every
-    legal action or the notation of all, and holds task and state as they are written, but for white
-    space, control characters, surrogates and private-use characters.
+    """The text states the legal actions and the reply format. It lies in its space, and holds task
+    and state as they are written, but for white space and what no model is told.
 
     Sees: a legal action or a format that no model is told of, and words in any alphabet that arrive
     otherwise or are cut off, in 10 turns of each reply style. Cannot see: a text that is wrong.
@@ -244,7 +199,7 @@ def check_reset_options(subject: Subject) -> str:
     the card names every option.
 
     Sees: an option that is ignored, a wrong value that is taken or changes the running episode.
-    Cannot see: a right value that does something else than its card says (`probes` may play it).
+    Cannot see: a right value of another effect than the card says (`probes` may play it).
     """
     env = subject.make()
     env.reset(seed=subject.seed(0))
@@ -271,12 +226,11 @@ def check_reset_options(subject: Subject) -> str:
 
 def check_recorded(subject: Subject) -> str:
     """Everything is as registry.yaml records it. Card, prompt, parser, behaviour and pictures are
-    compared, where it knows the id.
+    compared.
 
-    Sees: any change of texts, rewards, flags or info in the episodes that are played (random and
-    the oracle's on every split, replies of every kind in every style, and the spec's probes), and
-    pictures of something else. Cannot see: a rule that none of these episodes reaches; an error
-    that was recorded.
+    Sees: any change of texts, rewards, flags or info in the episodes of the fingerprint, and
+    pictures of something else. Cannot see: a rule that none of these reaches; an error that was
+    recorded.
     """
     known = get_registry().known.get(subject.spec.id)
     if known is None:
@@ -284,7 +238,7 @@ def check_recorded(subject: Subject) -> str:
     if subject.kwargs:
         return "not compared: registry.yaml records the environment without further arguments"
     env, spec = subject.make(), subject.spec
-    live = {"spec": spec, **hash_texts(env), **asdict(subject.behaviour())}
+    live = {"spec": spec, **hash_texts(env), **subject.behaviour.to_entry()}
     differences = compare_registries({spec.id: known}, {spec.id: live})
     fix = f"Where that is meant: vlgym registry --id {spec.id}"
     require(not differences, " ".join([*differences, fix]))

@@ -10,7 +10,6 @@ import contextlib
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import partial
 from itertools import pairwise
 from statistics import mean, stdev
@@ -46,13 +45,10 @@ Play = Callable[[Policy, str, int], Report]  # plays a number of episodes of a s
 
 
 def measure_blind(spec: EnvSpec, make: Callable[[], VLEnv], play: Play, judge: Callable[[Policy], Any]) -> Any:
-    """Play all blind policies on val, or on train without val, and return the blind floor.
+    """Play all blind policies on val, or on train without val, and return the blind floor. It has
+    the best figures of those that did best there, and of random, idle and garbage play.
 
-    It has the best figures of those that did best there, and of the best of random, idle and
-    garbage play.
-
-    Args:
-        judge: plays a policy on the test split; returns `return`, `se`, `success`, `episodes`.
+    `judge` plays a policy on the test split; it returns `return`, `se`, `success`, `episodes`.
     """
     plain: list[Policy] = [RandomPolicy(), IdlePolicy(), GarbagePolicy()]
     players: list[Policy] = [
@@ -137,7 +133,7 @@ def measure_hashes(spec: EnvSpec, distribution: str) -> dict[str, Any]:
     """Return a registry entry's parts without long play: spec, hashes, fingerprint, pictures."""
     behaviour = measure_behaviour(partial(build, spec), spec)
     with contextlib.closing(build(spec)) as env:
-        return {"distribution": distribution, "spec": spec, **hash_texts(env), **asdict(behaviour)}
+        return {"distribution": distribution, "spec": spec, **hash_texts(env), **behaviour.to_entry()}
 
 
 def measure_figures(spec: EnvSpec, on_episode: Callable[[object], None] | None = None) -> dict[str, Any]:
@@ -185,11 +181,8 @@ def count_episodes(spec: EnvSpec) -> int:
 
 
 def check_levels(subject: Subject) -> str:
-    """Levels get harder, and the oracle wins them all. It wins as often as the card promises, and
-    no two levels begin alike.
-
-    From each level to the next the oracle's episodes get longer or random play wins less, within
-    three standard errors, and the last level is above the first.
+    """Levels get harder, and the oracle wins them all. From each level to the next the oracle's
+    episodes get longer or random play wins less, within three standard errors.
 
     Sees: a level that cannot be won, levels in the wrong order, and a level that changes nothing,
     in 6 to 150 episodes of each. Cannot see: a level that is harder for a reader of the picture
@@ -227,12 +220,9 @@ def check_levels(subject: Subject) -> str:
 
 
 def measure_levels(spec: EnvSpec) -> list[dict[str, Any]]:
-    """Return registry.yaml's figures of each level.
-
-    They are the success of the oracle, of random play and of the best blind player (`blind`), the
-    oracle's mean `length` in turns with its standard error `se` (without an oracle, those of random
-    play), and `episodes`.
-    """
+    """Return registry.yaml's figures of each level: the success of the oracle, of random play and
+    of the best blind player (`blind`), the oracle's mean `length` in turns with its standard error
+    `se` (without an oracle, those of random play), and `episodes`."""
     split = "test" if "test" in spec.splits else choosing_split(spec)
     played = play_levels(Subject(spec), split, RECORD_TURNS, *RECORD_EPISODES)
     for level, each in enumerate(played):

@@ -1,7 +1,8 @@
-"""Checks that play: determinism, states, copies, oracle, random play, rewards, the turn limit."""
+"""Checks that play: determinism, states, copies, oracle, random play, rewards, results, endings."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import json
@@ -10,7 +11,8 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-import gymnasium
+import numpy as np
+from gymnasium.error import ResetNeeded
 from gymnasium.wrappers import OrderEnforcing
 
 from ..env.states import CONTENT, seal_state
@@ -40,8 +42,7 @@ def check_determinism(subject: Subject) -> str:
     after another history.
 
     Sees: chance outside the episode's generator, in three episodes (random play, the oracle's, one
-    without a readable reply) up to turn 40, and what an instance or a class keeps of an episode.
-    Cannot see: later turns, and what no episode reaches.
+    without a readable reply) up to turn 40. Cannot see: what no episode reaches.
     """
     first, second = subject.make(), subject.make()
     play_episode(second, subject.seed(7), choose_legal(7), 5)
@@ -53,7 +54,7 @@ def check_determinism(subject: Subject) -> str:
         turns += len(one) - 1
 
     # A constant environment repeats itself, too.
-    sample = subject.sample()
+    sample = subject.sample
     starts, count = {(episode[0].text, episode[0].picture) for episode in sample}, f"{len(sample)} seeds"
     require(len(starts) > 1, f"{count} all begin in the same state: the seed has no effect")
     return f"3 seeds replayed identically over {turns} turns; {count} gave {len(starts)} starts"
@@ -62,8 +63,8 @@ def check_determinism(subject: Subject) -> str:
 def check_history(subject: Subject) -> str:
     """An episode is the same after 40 others. It is so in the same instance and in a new one.
 
-    Sees: rewards, texts or pictures that change with the number of episodes, up to 40 (fewer where
-    an episode is slow: the evidence says how many). Cannot see: later changes.
+    Sees: what changes with the number of episodes, up to 40 (fewer where an episode is slow: the
+    evidence says how many). Cannot see: later changes.
     """
     env = subject.make()
     seed = subject.seed(100)
@@ -83,9 +84,9 @@ def check_history(subject: Subject) -> str:
 def check_state(subject: Subject) -> str:
     """A state saved at any turn goes on identically. It may pass through JSON.
 
-    Sees: anything forgotten that shows in picture, text, rewards, flags or info, at each of the
-    first 6 turns and after 10, 14 and 18, and in the 12 turns after some of them; and a state of
-    another environment, of other arguments or damaged that is taken. Cannot see: what never shows.
+    Sees: anything forgotten that shows, at each of the first 6 turns and after 10, 14 and 18, and
+    in the 12 turns after some of them; a state of another environment, of other arguments or
+    damaged that is taken. Cannot see: what never shows.
     """
     env, other = subject.make(), subject.make()
     played, restored, size = 0, 0, 0
@@ -138,7 +139,6 @@ def _require_refusals(subject: Subject, env: Any, state: dict[str, Any]) -> None
     """Other and damaged states are refused, and the episode goes on as it was."""
     env_id, arguments, counters = subject.spec.id, state["env"]["arguments"], state["counters"]
     content = {name: state[name] for name in CONTENT}
-    saved = {**content, "saved": {"?": 1}}
     wrong = {
         "nothing": {},
         "a state without its events": {name: state[name] for name in state if name != "events"},
@@ -146,7 +146,7 @@ def _require_refusals(subject: Subject, env: Any, state: dict[str, Any]) -> None
         "a state of another environment": seal_state(content, "vlgym/Other-v0", arguments),
         "a state of other arguments": seal_state(content, env_id, {**arguments, "max_turns": 3}),
         "a state without its start": seal_state({**content, "start": None}, env_id, arguments),
-        "a state that saves something else": seal_state(saved, env_id, arguments),
+        "a state that saves something else": seal_state({**content, "saved": {"?": 1}}, env_id, arguments),
     }
 
     # An error that is no `UserError` would reach a user as a traceback.
@@ -157,8 +157,8 @@ def _require_refusals(subject: Subject, env: Any, state: dict[str, Any]) -> None
         except UserError as error:
             require("\n" not in str(error), f"{name} is refused in more than one line")
         except Exception as error:
-            raised = f"{type(error).__name__} instead of UserError: {error}"
-            raise CheckFailure(f"{name} raises {raised}") from error
+            kind = type(error).__name__
+            raise CheckFailure(f"{name} raises {kind} instead of UserError: {error}") from error
         else:
             raise CheckFailure(f"{name} is restored without an error")
         require(env.get_state() == before, f"{name} was refused, but changed the running episode")
@@ -240,8 +240,7 @@ def check_oracle(subject: Subject) -> str:
         reached = report.success >= promised - 1e-9
         wins = reached or (split == "test" and not is_unlikely(report, promised))
         share = f"{report.success:.3f} of {report.episodes}"
-        promise = f"the spec promises {promised}"
-        require(wins, f"oracle succeeded in {share} episodes of {split}, {promise}")
+        require(wins, f"oracle succeeded in {share} episodes of {split}, the spec promises {promised}")
         parts.append(f"{share} in {split}, return {report.mean_return:.3f}")
     return f"oracle success {'; '.join(parts)} (promised {promised})"
 
@@ -282,8 +281,7 @@ def check_silence(subject: Subject) -> str:
     random = subject.play(RandomPolicy(), split)
     for policy in (IdlePolicy(), GarbagePolicy()):
         report = subject.play(policy, split)
-        share = f"{report.success:.3f} of the episodes"
-        require(not report.success, f"{policy.name} replies succeed in {share}")
+        require(not report.success, f"{policy.name} replies succeed in {report.success:.3f} of the episodes")
 
         # Three standard errors are left to luck.
         if subject.spec.oracle != "none":
@@ -326,19 +324,15 @@ def check_rewards(subject: Subject) -> str:
     rewards = [record.reward for record in records]
     require(not any(map(math.isnan, rewards)), "a reward is NaN")
     (low, high), least, most = spec.reward_range, min(rewards), max(rewards)
-    inside = low - 1e-9 <= least and most <= high + 1e-9
-    require(inside, f"rewards {least}..{most} leave [{low}, {high}]")
+    require(low - 1e-9 <= least and most <= high + 1e-9, f"rewards {least}..{most} leave [{low}, {high}]")
     longest = max(record.turn for record in records) + 1
-    limit = spec.max_turns
-    require(longest <= limit, f"an episode took {longest} turns, the spec says {limit}")
+    require(longest <= spec.max_turns, f"an episode took {longest} turns, the spec says {spec.max_turns}")
     return f"{len(rewards)} rewards in [{least:.3f}, {most:.3f}]; longest episode {longest} turns"
 
 
 def check_turn_limit(subject: Subject) -> str:
-    """An episode of unreadable replies is truncated at the turn limit, not terminated.
-
-    Where the environment's `invalid_action` is `terminate`, the first one terminates it. Where it
-    is `random`, this is tested with `noop`.
+    """An episode of unreadable replies is truncated at the turn limit, not terminated. With
+    `invalid_action` `terminate` the first one terminates it; instead of `random`, `noop` is tested.
 
     Sees: an end too early or too late, and a step after it, up to turn 25. Cannot see: other
     limits.
@@ -362,10 +356,129 @@ def check_turn_limit(subject: Subject) -> str:
         require(truncated == (turn == limit - 1), f"truncated={truncated} at turn {turn + 1} of {limit}")
 
     # The end stays the end.
-    try:
+    with contextlib.suppress(ResetNeeded):
         env.step(GARBAGE)
-    except gymnasium.error.ResetNeeded:
-        ended = "terminated by the first unreadable reply"
-        ended = ended if at_once else f"truncated after exactly {limit} turns"
-        return f"{ended}; stepping on raises ResetNeeded"
-    raise CheckFailure("stepping after the end did not raise ResetNeeded")
+        require(False, "stepping after the end did not raise ResetNeeded")
+    ended = "terminated by the first unreadable reply" if at_once else f"truncated after exactly {limit} turns"
+    return f"{ended}; stepping on raises ResetNeeded"
+
+
+LONG = 12  # turns over which results are compared with one another
+
+
+def check_values(subject: Subject) -> str:
+    """Rewards, flags, info and legal actions have valid values. They are Python's own numbers,
+    JSON, and different, non-empty strings.
+
+    Sees: numpy scalars, NaN, infinities, sets, arrays or objects in info, no or doubled legal
+    actions, in about 200 turns. Cannot see: later turns, and other arguments.
+    """
+    steps = [step for episode in subject.sample for step in episode]
+    for step in steps:
+        where = f"at turn {step.turn}"
+        values: list[tuple[str, type, Any]] = [
+            ("the reward", float, step.reward),
+            ("info['score']", float, step.info.get("score", 0.0)),
+            ("terminated", bool, step.terminated),
+            ("truncated", bool, step.truncated),
+            ("info['success']", bool, step.info.get("success")),
+            ("info['invalid_action']", bool, step.info.get("invalid_action")),
+        ]
+        for name, kind, value in values:
+            wrong = f"{name} {where} is {type(value).__name__} {value!r:.40}"
+            require(type(value) is kind, f"{wrong}, not a {kind.__name__}")
+            require(math.isfinite(value), wrong)
+        try:
+            json.dumps(step.info, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            require(False, f"info {where} is not JSON: {error}")
+
+        # An episode that goes on offers actions.
+        if not step.ended:
+            require(step.legal, f"there is no legal action {where}")
+            require(len(set(step.legal)) == len(step.legal), f"a legal action {where} is listed twice")
+            for action in step.legal:
+                require(isinstance(action, str) and action.strip(), f"the legal action {action!r} {where} is no text")
+    return f"{len(steps)} results hold plain numbers, and an info that is JSON"
+
+
+def check_endings(subject: Subject) -> str:
+    """An episode ends as terminated or as truncated, not both, and stays ended. It is truncated
+    before `max_turns` only where the spec says `truncates_early`.
+
+    Sees: both flags at once, a truncation of legal play before its time, a step after the end; a
+    `close` that leaves out the base class's. Cannot see: a `terminated` that comes too early.
+    """
+    env, seeds = subject.make(), subject.seeds(3, first=40)
+    limit = env.max_turns
+    played = [play_episode(env, seed, choose_legal(index), min(limit, 60)) for index, seed in enumerate(seeds)]
+    env.reset(seed=seeds[0])
+    env.close()
+    with contextlib.suppress(ResetNeeded):
+        env.step(GARBAGE)
+        require(False, "a closed environment takes a step: close() must call super().close()")
+
+    # The ends of these episodes, and of those that policies played.
+    lasts: list[Any] = [episode[-1] for episode in (*subject.sample, *played)]
+    for last in lasts:
+        at = last.info["vlgym"]["turn"]
+        early = last.truncated and at < limit and not subject.spec.truncates_early
+        require(not early, f"an episode was truncated at turn {at} of {limit}")
+    for turn in (*lasts, *subject.records()):
+        require(not (turn.terminated and turn.truncated), "terminated and truncated are both set at an end")
+    ends = sum(last.ended for last in lasts)
+    return f"{ends} endings, each with one flag; legal play is not truncated before its limit"
+
+
+def check_fresh(subject: Subject) -> str:
+    """Observations and infos of different calls share no memory. They do not change later.
+
+    Sees: an array, list, dict or set that two of the first 12 results share, and one that changes
+    afterwards. Cannot see: later turns.
+    """
+    env, choose = subject.make(), choose_legal(2, garbage_every=5)
+    results: list[tuple[Any, Any]] = []
+    copies: list[tuple[Any, str]] = []
+
+    def note(observation: Any, info: Any) -> None:
+        results.append((observation["image"], info))
+        copies.append((observation["image"].copy(), json.dumps(info, default=str)))
+
+    note(*env.reset(seed=2))
+    for turn in range(LONG):
+        observation, _, terminated, truncated, info = env.step(choose(env, turn))
+        note(observation, info)
+        if terminated or truncated:
+            break
+
+    # No two results share anything.
+    for (one, (image, info)), (two, (later, later_info)) in itertools.combinations(enumerate(results), 2):
+        turns = f"of turns {one} and {two} share"
+        require(not np.shares_memory(image, later), f"the images {turns} memory")
+        mutable = _list_mutable(info)
+        names = {mutable[key] for key in mutable.keys() & _list_mutable(later_info).keys()}
+        require(not names, f"the infos {turns} a {', a '.join(sorted(names))}")
+
+    # Each is as it was, and none is the environment's own.
+    for number, ((image, info), (first, text)) in enumerate(zip(results, copies, strict=True)):
+        after = f"of turn {number} changed afterwards"
+        require(np.array_equal(image, first), f"the image {after}")
+        require(json.dumps(info, default=str) == text, f"the info {after}")
+    results[-1][0][:] = 0
+    own = np.array_equal(copies[-1][0], env.image())
+    require(own, "writing into an image changed the environment's own")
+    return f"images and infos of {len(results)} calls are fresh and stay as they were"
+
+
+def _list_mutable(value: Any) -> dict[int, str]:
+    """Return the `id` of every dict, list, set and array within `value`, with its type."""
+    containers: dict[int, str] = {}
+    if isinstance(value, (dict, list, set, np.ndarray)):
+        containers[id(value)] = type(value).__name__
+    if isinstance(value, dict):
+        for item in value.values():
+            containers.update(_list_mutable(item))
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            containers.update(_list_mutable(item))
+    return containers

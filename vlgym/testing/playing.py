@@ -82,10 +82,6 @@ class StepResult:
         """True if this call executed a legal action."""
         return bool(self.info["vlgym"]["actions"]) and not self.info["invalid_action"]
 
-    def outcome(self) -> tuple[Any, ...]:
-        """Values that are equal in equal episodes."""
-        return self.text, self.picture, self.reward, self.terminated, self.truncated, self.info
-
 
 def play_episode(
     env: VLEnv, seed: int, choose: Choose, turns: int, *, ask: bool = False, watch: Watch | None = None
@@ -143,9 +139,9 @@ def digest_picture(image: Image) -> str:
 
 def first_difference(one: Sequence[StepResult], other: Sequence[StepResult]) -> str | None:
     """Return where and in what two episodes differ, in words; `None` where they are the same."""
-    names = ("text", "image", "reward", "terminated", "truncated", "info")
     for a, b in zip(one, other, strict=False):
-        for name, x, y in zip(names, a.outcome(), b.outcome(), strict=True):
+        for name in ("text", "picture", "reward", "terminated", "truncated", "info"):
+            x, y = getattr(a, name), getattr(b, name)
             if not same(x, y):
                 return f"{name} of turn {a.turn}: {x!r:.60} and {y!r:.60}"
     return None if len(one) == len(other) else f"{len(one) - 1} turns and {len(other) - 1} turns"

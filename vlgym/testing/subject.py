@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ..env import VLEnv
@@ -49,21 +50,13 @@ class CheckResult:
 
 @dataclass
 class Subject:
-    """The environment under test.
-
-    Attributes:
-        so_far: the fingerprint after each episode of `behaviour`.
-        variables: of the process, before the environment was made.
-    """
+    """The environment under test; `variables` are the process's before it was made."""
 
     spec: EnvSpec
     kwargs: dict[str, Any] = field(default_factory=dict)
     garbage: int = 300
     _episodes: dict[tuple[str, str], list[list[StepRecord]]] = field(default_factory=dict)
-    so_far: list[str] = field(default_factory=list)
     _made: list[VLEnv] = field(default_factory=list)
-    _behaviour: Behaviour | None = None
-    _sample: list[list[StepResult]] | None = None
     variables: dict[str, str] = field(default_factory=lambda: dict(os.environ), init=False)
 
     def make(self, **kwargs: Any) -> VLEnv:
@@ -118,34 +111,32 @@ class Subject:
         """The splits that policies are judged on: val and test, where they exist."""
         return [split for split in TURN_BUDGET if split in self.spec.splits]
 
+    @cached_property
     def behaviour(self) -> Behaviour:
-        """Return fingerprint and pictures, measured once."""
-        if self._behaviour is None:
-            self._behaviour = measure_behaviour(self.make, self.spec, variants=not self.kwargs, so_far=self.so_far)
-        return self._behaviour
+        """Fingerprint and pictures."""
+        return measure_behaviour(self.make, self.spec, variants=not self.kwargs)
 
     def records(self) -> list[StepRecord]:
         """All turns that policies have played, without prompts and images."""
         return [record for episodes in self._episodes.values() for episode in episodes for record in episode]
 
+    @cached_property
     def sample(self) -> list[list[StepResult]]:
-        """Return episodes of the train split, played once.
+        """Episodes of the train split.
 
         Every fourth is the oracle's, one has no readable reply, and the others are random legal
         actions with some unreadable replies. Long episodes ask the oracle in its own only.
         """
-        if self._sample is None:
-            episodes: list[list[StepResult]] = []
-            env, deadline = self.make(), Deadline(SAMPLE_SECONDS)
-            for index, seed in enumerate(self.seeds(STARTS)):
-                choose = choose_oracle if index % 4 == 1 else choose_legal(index, garbage_every=5)
-                choose = choose_idle if index == 2 else choose
-                always = index % 4 == 1 or self.spec.max_turns <= 50
-                late = deadline.over and index > 2
-                turns = 0 if late else min(SAMPLE_TURNS, self.spec.max_turns)
-                episodes.append(play_episode(env, seed, choose, turns, ask=always))
-            self._sample = episodes
-        return self._sample
+        episodes: list[list[StepResult]] = []
+        env, deadline = self.make(), Deadline(SAMPLE_SECONDS)
+        for index, seed in enumerate(self.seeds(STARTS)):
+            choose = choose_oracle if index % 4 == 1 else choose_legal(index, garbage_every=5)
+            choose = choose_idle if index == 2 else choose
+            always = index % 4 == 1 or self.spec.max_turns <= 50
+            late = deadline.over and index > 2
+            turns = 0 if late else min(SAMPLE_TURNS, self.spec.max_turns)
+            episodes.append(play_episode(env, seed, choose, turns, ask=always))
+        return episodes
 
 
 def require_repeat(episode: Sequence[StepResult], env: VLEnv, seed: int, message: str, **options: Any) -> None:

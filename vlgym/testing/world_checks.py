@@ -123,9 +123,9 @@ def check_side_effects(subject: Subject) -> str:
     """Nothing is printed, no file is written or left, no network is asked. Global generators,
     working directory, environment variables and import path stay as they were.
 
-    Sees: effects of Python code while an environment is made, played and closed. Cannot see: files
-    written by C code or other processes, and effects of loading. Temporary files are allowed while
-    it is open, and the user's cache.
+    Sees: effects of Python code while an environment is made, played and closed; the user's cache,
+    and temporary files while it is open, are allowed. Cannot see: files written by C code or other
+    processes, and effects of loading.
     """
     before = _list_globals()
     written = io.StringIO()
@@ -235,14 +235,10 @@ time.localtime = lambda *given: real_local(*(given or (time.time(),)))
 time.gmtime = lambda *given: real_gm(*(given or (time.time(),)))
 time.strftime = lambda form, *given: real_strftime(form, *(given or (time.localtime(),)))
 time.ctime = lambda *given: time.asctime(time.localtime(*given))
+real_datetime = datetime.datetime
 class Meta(type):
     def __instancecheck__(cls, value):
-        return isinstance(value, cls.__mro__[1])
-class Date(datetime.date, metaclass=Meta):
-    @classmethod
-    def today(cls):
-        return real_datetime.fromtimestamp(time.time()).date()
-real_datetime = datetime.datetime
+        return isinstance(value, real_datetime)
 class DateTime(real_datetime, metaclass=Meta):
     @classmethod
     def now(cls, tz=None):
@@ -250,30 +246,28 @@ class DateTime(real_datetime, metaclass=Meta):
     @classmethod
     def utcnow(cls):
         return real_datetime.fromtimestamp(time.time(), datetime.timezone.utc).replace(tzinfo=None)
-    today = now
-datetime.date, datetime.datetime = Date, DateTime
+datetime.datetime = DateTime
 from vlgym.registry.making import build
 from vlgym.env.spec import EnvSpec
 from vlgym.testing.fingerprint import measure_behaviour
 spec, kwargs, seconds = json.load(sys.stdin)
-spec, heard = EnvSpec.from_dict(spec), []
+spec = EnvSpec.from_dict(spec)
 make = lambda **more: build(spec, **{**kwargs, **more})
-measure_behaviour(make, spec, variants=not kwargs, so_far=heard, seconds=seconds)
-sys.stderr.write('FINGERPRINTS ' + ' '.join(heard) + chr(10))
-sys.stderr.flush()
+behaviour = measure_behaviour(make, spec, variants=not kwargs, seconds=seconds)
+print('FINGERPRINTS', *behaviour.fingerprints, file=sys.stderr, flush=True)
 """
 """Program of the other process: it sets Python's clocks and calendars on before other imports."""
 
 
 def check_processes(subject: Subject) -> str:
-    """Another process computes the same fingerprint. It has another hash seed and runs more than a
-    year later, in another time zone and as another user.
+    """Another process computes the same fingerprint. It has another hash seed, time zone and user,
+    and runs more than a year later.
 
-    Sees: an effect of hash order, date, time of day, time zone, user name, process number or
-    earlier play, in the episodes of the fingerprint that take `PROCESS_SECONDS`. Cannot see: a
-    clock that C code reads, or another machine.
+    Sees: an effect of hash order, date, time, time zone, user, process number or earlier play, in
+    the episodes that take `PROCESS_SECONDS`. Cannot see: a clock that C code reads, another
+    machine.
     """
-    subject.behaviour()
+    reached = subject.behaviour.fingerprints
     environment = {
         **os.environ, "PYTHONHASHSEED": "123", "TZ": "Pacific/Kiritimati", "USER": "somebody", "LOGNAME": "somebody",
     }  # fmt: skip
@@ -286,9 +280,9 @@ def check_processes(subject: Subject) -> str:
     _, mark, report = done.stderr.partition("FINGERPRINTS ")
     require(mark, f"the other process failed: {done.stderr.strip()[-300:]}")
     there = report.splitlines()[0].split()
-    here, every = subject.so_far[: len(there)], len(subject.so_far)
+    here = list(reached[: len(there)])
     require(there == here, f"fingerprint {here[-1]} here, {there[-1]} in another process at another time")
-    return f"the same fingerprint in two processes, a year apart, after {len(here)} of {every} episodes"
+    return f"the same fingerprint in two processes, a year apart, after {len(here)} of {len(reached)} episodes"
 
 
 def _play_and_close(subject: Subject) -> None:
