@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 import threading
 import zlib
@@ -214,16 +215,18 @@ def test_secrets_are_hidden_before_shortening(monkeypatch: pytest.MonkeyPatch) -
                 assert KEY[:6] not in str(caught.value), front
 
 
-def test_the_served_model_is_named_without_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [(f"m-{KEY}-p%40ss word", r"m-\[secret\]-p%40ss word"), ("." * 228 + KEY, r"\.+.{0,8}")],
+    ids=["short", "long"],
+)
+def test_the_served_model_is_named_without_the_key(monkeypatch: pytest.MonkeyPatch, model: str, shown: str) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    for model, shown in (
-        (f"m-{KEY}-p%40ss word", "m-[secret]-p%40ss word"), ("." * 223 + KEY, "." * 223 + "[secret]"),
-    ):  # fmt: skip
-        with serve(lambda _, model=model: (200, {}, complete("x", model))) as server:
-            url = server.url.replace("://", "://user:p%40ss%20word@")
-            with open_policy(url) as policy:
-                policy.reply([TURN])
-        assert policy.served_model == shown
+    answer, login = (200, {}, complete("x", model)), "://user:p%40ss%20word@"
+    with serve(lambda _: answer) as server, open_policy(server.url.replace("://", login)) as policy:
+        policy.reply([TURN])
+    assert re.fullmatch(shown, policy.describe_session()["served_model"])
+    assert KEY[:4] not in policy.describe_session()["served_model"]
 
 
 @pytest.mark.parametrize(

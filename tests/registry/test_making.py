@@ -85,7 +85,7 @@ def test_a_turn_limit_that_no_text_tells_is_refused_in_one_line() -> None:
     coin = make_spec("vlgym/Coin-v0", "toys:Coin")
     with installed(coin):
         vector = gymnasium.make_vec(coin.id, **options, max_turns=4)
-    observation, _ = vector.reset(seed=1)
+        observation, _ = vector.reset(seed=1)
     assert observation["image"].shape == (2, 22, 22, 3)
     assert "turn 1 of 4" in observation["text"][1]
     vector.close()

@@ -75,7 +75,7 @@ def test_the_numbers_of_a_part_are_those_that_plain_arithmetic_gives(folder: Pat
     assert 0 < illegal < len(rows)
     for name, expected in {
         "episodes": 20, "planned": 20, "seeds": 20, "replies": len(rows),
-        "success": {"rate": wins / 20, "low": low, "high": high, "wins": wins},
+        "success": {"rate": wins / 20, "low": low, "high": high, "wins": wins, "trials": 20},
         "turns": {"mean": len(rows) / 20, "most": max(map(len, episodes))},
         "prompt_tokens": {"total": prompt, "mean": prompt / len(rows)},
         "reply_tokens": {"total": reply, "mean": reply / len(rows)},

@@ -136,20 +136,6 @@ def test_no_page_is_wider_than_a_telephone(browser, server: str) -> None:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_filters_and_new_records_change_the_list_in_place(browser, server: str, folder: Path) -> None:
-    browser.get(f"{server}/episodes")
-    wait(browser, ".count", "of 7 episodes")
-    browser.execute_script("window.kept = true")
-    write(folder / "two", play(9))
-    wait(browser, ".count", "of 8 episodes")
-    browser.find_element(By.CSS_SELECTOR, "select[name=result] option[value=lost]").click()
-    wait(browser, ".count", "3 of 8")
-    assert "result=lost" in browser.current_url
-    browser.find_element(By.ID, "q").send_keys("nobody says this")
-    wait(browser, ".count", "0 of 8")
-    assert browser.execute_script("return window.kept")
-
-
 def test_arrow_keys_walk_through_the_turns_and_the_episodes(browser, server: str) -> None:
     browser.get(f"{server}/episodes?sort=newest&result=won")
     wait(browser, "td a", "Line-v0 #0").click()
@@ -166,6 +152,20 @@ def test_arrow_keys_walk_through_the_turns_and_the_episodes(browser, server: str
     press(browser, Keys.ARROW_UP)
     press(browser, " ")  # plays to the end
     wait(browser, ".steps", "turn 3 of 3")
+
+
+def test_filters_and_new_records_change_the_list_in_place(browser, server: str, folder: Path) -> None:
+    browser.get(f"{server}/episodes")
+    wait(browser, ".count", "of 7 episodes")
+    browser.execute_script("window.kept = true")
+    write(folder / "two", play(9))
+    wait(browser, ".count", "of 8 episodes")
+    browser.find_element(By.CSS_SELECTOR, "select[name=result] option[value=lost]").click()
+    wait(browser, ".count", "3 of 8")
+    assert "result=lost" in browser.current_url
+    browser.find_element(By.ID, "q").send_keys("nobody says this")
+    wait(browser, ".count", "0 of 8")
+    assert browser.execute_script("return window.kept")
 
 
 def test_a_hostile_record_runs_nothing_and_nothing_is_asked_elsewhere(browser, server: str) -> None:

@@ -86,7 +86,7 @@ def test_a_game_is_recorded_as_an_evaluation_of_the_policy_human(tmp_path: Path)
     assert (part["episodes"], part["success"]["wins"]) == (2, 2)
     (watched,) = re.findall(r'href="(/run/\w+)">Watch', last)
     assert client.get(watched).text.count('<td><a href="/turn/') == 2
-    prompt = next(read_trajectories(folder))[0].messages
+    prompt = next(iter(read_trajectories(folder)))[0].messages
     for message, text in zip(prompt, shown, strict=True):  # the model's view is the prompt
         words = [part["text"] for part in message["content"] if part["type"] == "text"]
         assert [each for each in words if each not in html.unescape(text)] == []

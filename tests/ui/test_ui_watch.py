@@ -176,8 +176,8 @@ def test_the_recordings_of_a_training_run_are_one_run(tmp_path: Path) -> None:
         write(run / "episodes" / f"update-00000{number}", play(number))
     write(tmp_path / "evaluated", play(2))
     client = ask(tmp_path)
-    found = dict(re.findall(r'<h2><a href="(/run/\w+)">([\w-]+)</a>', client.get("/").text))
-    pages = {name: client.get(address).text for address, name in found.items()}
+    runs = re.findall(r'<h2><a href="(/run/\w+)">([\w-]+)</a>', client.get("/").text)
+    pages = {name: client.get(address).text for address, name in runs}
     assert sorted(pages) == ["evaluated", "train-001"]
     assert numbers(pages["train-001"]) == [1, 0]
     assert 'aria-label="success: from 0 to 1"' in pages["train-001"]
