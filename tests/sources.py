@@ -24,6 +24,10 @@ def read_tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
+def show(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
 def module_name(path: Path) -> str:
     """Return the dotted name of a file of vlgym or baselines, or of a plugin's `src`."""
     parts = list(path.relative_to(ROOT).with_suffix("").parts)

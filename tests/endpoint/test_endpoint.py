@@ -10,16 +10,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from endpoint.asking import (
-    TURN,
-    always,
-    ask,
-    draw,
-    make_turn,
-    make_turns,
-    open_policy,
-    refuse,
-)
+from endpoint.asking import TURN, always, ask, draw, make_turn, make_turns, open_policy, refuse
 from fault_server import Fault, FaultServer, choose_action, hash_pixels
 from toys import make_walk
 

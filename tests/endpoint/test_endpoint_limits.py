@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,17 +17,15 @@ from typing import Any
 import httpx2
 import pytest
 from commands import invoke
-from toys import installed, make_spec, make_walk
+from endpoint.asking import TURN, ask_once, open_policy
+from toys import installed, make_spec
 
 from vlgym.endpoint.client import is_same_host
-from vlgym.endpoint.policy import OpenAIPolicy
 from vlgym.env.spaces import MAX_REPLY
 from vlgym.errors import FailedError, UserError
 from vlgym.evaluation.episodes import Player
 from vlgym.evaluation.plan import Part, list_jobs
 from vlgym.evaluation.run import write_command
-from vlgym.play.policies import ScriptedPolicy
-from vlgym.play.rollout import Runner
 from vlgym.types import Reply, StepRecord, Turn
 
 KEY = "sk-very-secret-123456"
@@ -79,30 +78,24 @@ def serve(answer: Callable[[str], Answer]) -> Iterator[Server]:
         server.server_close()
 
 
-def ask(url: str, **options: Any) -> tuple[Reply, OpenAIPolicy]:
-    """Ask once; the policy is closed."""
-    messages = [{"role": "user", "content": [{"type": "text", "text": "Go."}]}]
-    with closing(OpenAIPolicy("m", base_url=url, **{"max_retries": 0, **options})) as policy:
-        return policy.reply([Turn(messages, None)])[0], policy
-
-
 def test_an_answer_is_read_up_to_a_limit_that_can_be_chosen() -> None:
     body = complete("x" * 50_000)
     with serve(lambda _: (200, {}, body)) as server:
-        assert len(ask(server.url, max_answer_bytes=len(body))[0].text) == 50_000
-        with pytest.raises(FailedError, match=rf"longer than {len(body) - 1} bytes \(--policy-arg max_answer_bytes\)"):
-            ask(server.url, max_answer_bytes=len(body) - 1)
-    with serve(lambda _: (200, {}, b" " * 16_000_001)) as server, pytest.raises(FailedError, match="longer"):
-        ask(server.url)
+        assert len(ask_once(server.url, max_answer_bytes=len(body)).text) == 50_000
+        line = rf"longer than {len(body) - 1} bytes \(--policy-arg max_answer_bytes\)"
+        with pytest.raises(FailedError, match=line):
+            ask_once(server.url, max_answer_bytes=len(body) - 1)
+    body = b" " * 16_000_001
+    with serve(lambda _: (200, {}, body)) as server, pytest.raises(FailedError, match="longer"):
+        ask_once(server.url)
 
 
 @pytest.mark.parametrize("status", [200, 302, 400, 500])
 def test_no_answer_of_any_status_is_read_beyond_the_limit(status: int) -> None:
-    with (
-        serve(lambda _: (status, {"Location": PATH, "x-should-retry": "false"}, b" " * 5_000_000)) as server,
-        pytest.raises(FailedError, match="longer than 2000 bytes"),
-    ):
-        ask(server.url, max_answer_bytes=2000)
+    answer = (status, {"Location": PATH, "x-should-retry": "false"}, b" " * 5_000_000)
+    line = "longer than 2000 bytes"
+    with serve(lambda _: answer) as server, pytest.raises(FailedError, match=line):
+        ask_once(server.url, max_answer_bytes=2000)
     assert len(server.asked) == 1
 
 
@@ -114,11 +107,12 @@ def test_a_packed_answer_is_unpacked_up_to_the_limit(coding: str) -> None:
         return 200, {"Content-Encoding": coding}, body
 
     with serve(lambda _: pack(complete("hello"))) as server:
-        assert ask(server.url)[0].text == "hello"
+        assert ask_once(server.url).text == "hello"
     bomb = pack(complete("x" * 3_000_000))
     assert len(bomb[2]) < 20_000
-    with serve(lambda _: bomb) as server, pytest.raises(FailedError, match="longer than 1000000 bytes when unpacked"):
-        ask(server.url, max_answer_bytes=1_000_000)
+    line = "longer than 1000000 bytes when unpacked"
+    with serve(lambda _: bomb) as server, pytest.raises(FailedError, match=line):
+        ask_once(server.url, max_answer_bytes=1_000_000)
 
 
 def test_a_packed_answer_is_never_held_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,60 +124,59 @@ def test_a_packed_answer_is_never_held_as_a_whole(monkeypatch: pytest.MonkeyPatc
             return b""
 
     monkeypatch.setattr("vlgym.endpoint.client.zlib.decompressobj", lambda _: Unpack())
-    with serve(lambda _: (200, {"Content-Encoding": "gzip"}, b"x")) as server, pytest.raises(FailedError):
-        ask(server.url, max_answer_bytes=4000)
+    answer = (200, {"Content-Encoding": "gzip"}, b"x")
+    with serve(lambda _: answer) as server, pytest.raises(FailedError):
+        ask_once(server.url, max_answer_bytes=4000)
     assert made == [4001]
 
 
 @pytest.mark.parametrize(("coding", "body"), [("br", b"x"), ("gzip", b"x"), ("zstd", b"")])
 def test_an_answer_that_cannot_be_unpacked_is_told_in_a_line(coding: str, body: bytes) -> None:
-    with serve(lambda _: (200, {"Content-Encoding": coding}, body)) as server, pytest.raises(FailedError):
-        ask(server.url)
+    answer = (200, {"Content-Encoding": coding}, body)
+    with serve(lambda _: answer) as server, pytest.raises(FailedError):
+        ask_once(server.url)
 
 
-class Long:
-    """Answers at great length: the action at the end, or at the beginning."""
+class Says:
+    """Answers every turn with one text."""
 
-    name = "long"
+    name = "says"
 
-    def __init__(self, first: str = "") -> None:
-        self.first = first
+    def __init__(self, text: str) -> None:
+        self.text = text
 
     def reply(self, turns: list[Turn]) -> list[Reply]:
-        return [Reply(f"{self.first}{'x' * 1_000_000}<action>right</action>") for _ in turns]
+        return [Reply(self.text) for _ in turns]
 
 
-def test_a_reply_in_a_record_is_cut_where_the_parser_stops_and_marked() -> None:
-    runner = Runner([make_walk()], episodes=1)
-    first, second = runner.step(Long())[0], runner.step(Long())[0]
-    assert (first.reply, first.cut, first.parse) == ("x" * MAX_REPLY, True, "no_action")
-    texts = [part.get("text", "") for message in second.messages for part in message["content"]]
-    assert max(map(len, texts)) <= MAX_REPLY
-    (whole,) = runner.step(ScriptedPolicy(["x" * MAX_REPLY]))
-    assert not whole.cut
-
-
-@pytest.mark.parametrize("first", ["", "<action>right</action>"])
-def test_an_evaluation_keeps_no_more_of_a_reply_either(first: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "cut", "parse"),
+    [
+        (f"{'x' * 1_000_000}<action>right</action>", True, "no_action"),
+        (f"<action>right</action>{'x' * 1_000_000}", False, "ok"),
+        ("x" * MAX_REPLY, False, "no_action"),
+    ],
+    ids=["action last", "action first", "as long as can be"],
+)
+def test_a_reply_in_a_record_is_cut_where_the_parser_stops(text: str, cut: bool, parse: str) -> None:
     done: list[StepRecord] = []
-    spec = make_spec()
-    with installed(spec):
-        Player(list_jobs([Part(spec.id, episodes=1)]), Long(first), num_envs=1, on_episode=done.extend).play()
-    assert all(len(record.reply) + len(record.after) == MAX_REPLY for record in done)
-    assert all((record.cut, record.parse) == ((False, "ok") if first else (True, "no_action")) for record in done)
+    with installed(make_spec()):
+        jobs = list_jobs([Part("vlgym/Walk-v0", episodes=1)])
+        Player(jobs, Says(text), num_envs=1, on_episode=done.extend).play()
+    assert {(len(each.reply) + len(each.after), each.cut, each.parse) for each in done} == {(MAX_REPLY, cut, parse)}
+    parts = [part for record in done for each in record.messages for part in each["content"]]
+    assert max(len(part.get("text", "")) for part in parts) <= MAX_REPLY
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_prompts_do_not_follow_to_another_host(status: int) -> None:
     with serve(lambda _: (200, {}, complete("taken"))) as other:
-        elsewhere = other.url.replace("127.0.0.1", "localhost") + "/chat/completions"
-        with (
-            serve(lambda _: (status, {"Location": elsewhere}, b"")) as server,
-            pytest.raises(UserError, match=r"sends on to http://localhost:.*which gets no prompts.*--base-url"),
-        ):
-            ask(server.url)
-        with serve(lambda _: (status, {"Location": f"{other.url}/"}, b"")) as server, pytest.raises(UserError):
-            ask(server.url)  # another port is another server
+        named = other.url.replace("127.0.0.1", "localhost") + "/chat/completions"
+        for place in (named, f"{other.url}/"):  # another port is another server
+            line = r"sends on to http://.*which gets no prompts.*--base-url"
+            answer = (status, {"Location": place}, b"")
+            with serve(lambda _, answer=answer: answer) as server, pytest.raises(UserError, match=line):
+                ask_once(server.url)
     assert other.asked == []
 
 
@@ -197,39 +190,43 @@ def test_the_same_host_is_the_same_name_and_port_or_its_https(place: str, same: 
 
 def test_a_redirect_of_the_same_host_is_followed_and_a_circle_ends() -> None:
     def answer(path: str) -> Answer:
-        return (307, {"Location": f"{PATH}/"}, b"") if path == PATH else (200, {}, complete("here"))
+        here = (200, {}, complete("here"))
+        return (307, {"Location": f"{PATH}/"}, b"") if path == PATH else here
 
     with serve(answer) as server:
-        assert ask(server.url)[0].text == "here"
+        assert ask_once(server.url).text == "here"
         assert server.asked[0][1] == server.asked[1][1]
     with serve(lambda path: (307, {"Location": path}, b"")) as server, pytest.raises(UserError, match="sends on"):
-        ask(server.url)
+        ask_once(server.url)
     assert len(server.asked) < 20
 
 
 def test_secrets_are_hidden_before_shortening(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     answers: list[Answer] = []
-    with serve(lambda _: answers[-1]) as server:
-        for front in (*("." * count for count in (212, 226, 236)), " " * 950):  # blanks are shown as one
-            said = front + KEY + "." * 300
-            shape = json.dumps({"choices": said})
-            answers += [(200, {}, said.encode()), (200, {}, shape.encode()), (400, {}, said.encode())]
+    with serve(lambda _: answers.pop()) as server:
+        for front in ("." * 212, "." * 226, "." * 236, " " * 950):  # blanks are shown as one
+            text = front + KEY + "." * 300
+            shape = json.dumps({"choices": text}).encode()
+            answers += [(200, {}, text.encode()), (200, {}, shape), (400, {}, text.encode())]
             while answers:
                 with pytest.raises(UserError) as caught:
-                    ask(server.url)
-                assert KEY[:6] not in str(caught.value), (front, answers[-1][0])
-                answers.pop()
+                    ask_once(server.url)
+                assert KEY[:6] not in str(caught.value), front
 
 
-def test_the_served_model_is_named_without_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [(f"m-{KEY}-p%40ss word", r"m-\[secret\]-p%40ss word"), ("." * 228 + KEY, r"\.+.{0,8}")],
+    ids=["short", "long"],
+)
+def test_the_served_model_is_named_without_the_key(monkeypatch: pytest.MonkeyPatch, model: str, shown: str) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with serve(lambda _: (200, {}, complete("x", f"m-{KEY}-{'p%40ss word'}"))) as server:
-        url = server.url.replace("://", "://user:p%40ss%20word@")
-        _, policy = ask(url)
-    assert policy.served_model == "m-[secret]-p%40ss word"
-    with serve(lambda _: (200, {}, complete("x", "." * 228 + KEY))) as server:
-        assert KEY[:4] not in ask(server.url)[1].describe_session()["served_model"]
+    answer, login = (200, {}, complete("x", model)), "://user:p%40ss%20word@"
+    with serve(lambda _: answer) as server, open_policy(server.url.replace("://", login)) as policy:
+        policy.reply([TURN])
+    assert re.fullmatch(shown, policy.describe_session()["served_model"])
+    assert KEY[:4] not in policy.describe_session()["served_model"]
 
 
 @pytest.mark.parametrize(
@@ -237,36 +234,33 @@ def test_the_served_model_is_named_without_the_key(monkeypatch: pytest.MonkeyPat
     [
         (["--base-url", "http://user:p/w@h:80/v1?key=abc#x"], "--base-url http://h:80/v1"),
         (["--base-url=https://user:pw@h/v1"], "--base-url=https://h/v1"),
-        (["--policy-arg", "m.api_key=abc", "apiKey=abc"], "--policy-arg 'm.api_key=[secret]' 'apiKey=[secret]'"),
-        (["--accesskey", "abc", "--dbpassword", "abc"], "--accesskey '[secret]' --dbpassword '[secret]'"),
+        (["m.api_key=abc", "apiKey=abc"], "'m.api_key=[secret]' 'apiKey=[secret]'"),
+        (["--accesskey", "abc"], "--accesskey '[secret]'"),
+        (["--dbpassword", "abc"], "--dbpassword '[secret]'"),
         (["--my-secret-value", "abc", "me:pw@h:80"], "--my-secret-value '[secret]' h:80"),
-        (["openai:m@http://u:pw@h/v1", "openai:m@https://h/v1"], "openai:m@http://h/v1 openai:m@https://h/v1"),
-        (["--policy-arg", "extra.api_key=abc", "extra.top_k=5"], "--policy-arg 'extra.api_key=[secret]' extra.top_k=5"),
-        (["--token", "abc", "--api-key", "abc"], "--token '[secret]' --api-key '[secret]'"),
+        (["openai:m@http://u:pw@h/v1"], "openai:m@http://h/v1"),
+        (["--token", "abc", "extra.top_k=5"], "--token '[secret]' extra.top_k=5"),
         (['headers={"Authorization": "Bearer abc"}'], """'headers={"Authorization":[secret]'"""),
         ([f"model={KEY}"], "'model=[secret]'"),
         (["x=hunter2hunter2", "y=z"], "'x=[secret]' y=z"),
-        (
-            ["--api-key-env", "NAME", "--max-tokens", "9", "monkey=1", "--envs", "ray://h:1", "hf:Qwen/Qwen2.5-VL-7B"],
-            "--api-key-env NAME --max-tokens 9 monkey=1 --envs ray://h:1 hf:Qwen/Qwen2.5-VL-7B",
-        ),
+        (["--api-key-env", "NAME", "--max-tokens", "9"], "--api-key-env NAME --max-tokens 9"),
+        (["monkey=1", "ray://h:1", "hf:Qwen/Qwen2.5-VL"], "monkey=1 ray://h:1 hf:Qwen/Qwen2.5-VL"),
     ],
 )
 def test_a_command_is_written_down_without_its_secrets(words: list[str], expected: str) -> None:
-    assert write_command(words, {"MY_PASSWORD": "hunter2hunter2", "KEY": "9", "HOME": "NAME"}) == expected
+    variables = {"MY_PASSWORD": "hunter2hunter2", "KEY": "9", "HOME": "NAME"}
+    assert write_command(words, variables) == expected
 
 
 def test_a_record_holds_no_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINE", "correct-horse-battery")
-    with serve(lambda _: (200, {}, complete("<action>left</action>", "m-correct-horse-battery"))) as server:
+    body, out = complete("<action>left</action>", "m-correct-horse-battery"), tmp_path / "correct-horse"
+    with serve(lambda _: (200, {}, body)) as server:
         url = server.url.replace("://", "://user:staple@") + "?sig=zebra"
-        words = [
-            "eval", "--policy", "openai:m", "--base-url", url, "--policy-arg", "api_key_env=MINE",
-            "--env", "vlgym/NumberLine-v1", "--episodes", "1", "--no-probe",
-            "--out", str(tmp_path / "correct-horse-battery"),
-        ]  # fmt: skip
-        monkeypatch.setattr(sys, "argv", ["vlgym", *words])
-        invoke(*words)
-    record = (tmp_path / "correct-horse-battery" / "run.json").read_text()
-    assert f"--base-url http://127.0.0.1:{server.server_port}/v1 --policy-arg api_key_env=MINE" in record
-    assert [each for each in ("horse", "staple", "zebra") if each in record] == []
+        options = ["--base-url", url, "--policy-arg", "api_key_env=MINE", "--out", str(out)]
+        words = ["eval", "--policy", "openai:m", "--env", "vlgym/NumberLine-v1", "--episodes", "1"]
+        monkeypatch.setattr(sys, "argv", ["vlgym", *words, "--no-probe", *options])
+        invoke(*words, "--no-probe", *options)
+    record = (out / "run.json").read_text()
+    assert f"--base-url {server.url} --policy-arg api_key_env=MINE" in record
+    assert [word for word in ("horse-battery", "staple", "zebra") if word in record] == []

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from sources import ROOT, imported_modules, list_files, module_name
+from sources import ROOT, imported_modules, list_files, module_name, show
 
 pytestmark = pytest.mark.xdist_group("sources")  # which one worker reads once
 LADDER = (
@@ -38,15 +38,12 @@ def parts_of(path: Path) -> set[str]:
 
 def inside(path: Path, rooms: tuple[str, ...]) -> set[str]:
     """Return what a file imports of `rooms`, each a room or a module of one."""
-    return {name for name in modules_of(path) if f"{name}.".startswith(tuple(f"{room}." for room in rooms))}
+    places = tuple(f"{room}." for room in rooms)
+    return {name for name in modules_of(path) if f"{name}.".startswith(places)}
 
 
 def outside(path: Path, rooms: tuple[str, ...]) -> set[str]:
     return modules_of(path) - inside(path, rooms)
-
-
-def show(path: Path) -> str:
-    return str(path.relative_to(ROOT))
 
 
 def roots_of(path: Path) -> set[str]:
@@ -63,7 +60,8 @@ def test_a_module_of_the_core_imports_only_from_above_and_no_learners_library() 
             own = parts[1]
             assert own in ROW, f"{own} has no row on the ladder: give it one"
             above = {part for part in parts_of(path) if part != own and ROW[part] >= ROW[own]}
-        if above or roots & (HEAVY | {"baselines"}) or any(root.startswith("vlgym_") for root in roots):
+        foreign = {root for root in roots if root.startswith("vlgym_")}
+        if above or foreign or roots & (HEAVY | {"baselines"}):
             wrong.append(f"{show(path)} {sorted(above)}")
     assert wrong == []
 
@@ -78,19 +76,21 @@ def test_a_plugin_uses_only_modules_for_plugins_and_no_other_plugin() -> None:
     wrong = []
     for path in list_files("plugins"):
         own = module_name(path).split(".")[0]
-        foreign = {root for root in roots_of(path) if root.startswith("vlgym_") or root == "baselines"} - {own}
+        foreign = {root for root in roots_of(path) if root.startswith(("vlgym_", "baselines"))} - {own}
         if (bad := outside(path, FOR_PLUGINS)) or (foreign and path.parts[-2] != "scripts"):
             wrong.append(f"{show(path)} {sorted(bad)} {sorted(foreign)}")
     assert wrong == []
 
 
 def test_blind_players_and_plugin_modules_import_no_environment_code() -> None:
-    files = {name: [path for path in list_files("plugins") if path.name == name] for name in ("blind.py", "plugin.py")}
-    allowed = set(sys.stdlib_module_names) - {"gc", "inspect", "sys", "importlib", "ctypes"} | {"vlgym"}
-    wrong = [path for path in files["blind.py"] if outside(path, ("sight.blind",)) or not roots_of(path) <= allowed]
+    blind, plugins = ([path for path in list_files("plugins") if path.stem == stem] for stem in ("blind", "plugin"))
+    forbidden = {"gc", "inspect", "sys", "importlib", "ctypes"}
+    allowed = set(sys.stdlib_module_names) - forbidden | {"vlgym"}
+    wrong = [path for path in blind if outside(path, ("sight.blind",)) or not roots_of(path) <= allowed]
     rooms = ("env.spec", "env.probes", "registry.suites", "registry.hookspecs", "errors")
-    wrong += [path for path in files["plugin.py"] if outside(path, rooms)]
-    assert all(files.values())
+    wrong += [path for path in plugins if outside(path, rooms)]
+    assert blind
+    assert plugins
     assert [show(path) for path in wrong] == []
 
 
@@ -101,7 +101,8 @@ def test_baselines_use_public_names_of_the_core_and_import_downwards() -> None:
         parts = module_name(path).split(".")
         if len(parts) == 3:
             own = parts[1]
-            used = {name.split(".")[1] for name in imported_modules(path) if name.startswith("baselines.")} - {own}
+            names = [name.split(".") for name in imported_modules(path)]
+            used = {name[1] for name in names if name[0] == "baselines" and len(name) > 1} - {own}
             bad |= {room for room in used & FLOOR.keys() if FLOOR[room] >= FLOOR[own]}
             bad |= used & COMMANDS if own not in ROOMS[-1] else set()
         if bad:

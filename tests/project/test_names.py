@@ -84,6 +84,6 @@ def test_docstrings_name_what_exists() -> None:
     trees = {module_name(path): read_tree(path) for path in list_files("vlgym", "baselines")}
     files = [path for folder in ("vlgym", "baselines", "tests", "docs") for path in (ROOT / folder).rglob("*")]
     known = {name for path in [*files, *ROOT.iterdir()] for name in (path.name, path.stem)}
-    trees_of_all = [read_tree(path) for path in files if path.suffix == ".py" and path.name != "test_names.py"]
-    stale = list_stale(trees, known.union(*map(list_names, trees_of_all)))
+    sources = [path for path in files if path.suffix == ".py" and path.name != "test_names.py"]
+    stale = list_stale(trees, known.union(*map(list_names, map(read_tree, sources))))
     assert {each.partition(": ")[2] for each in stale} == OTHERS, stale

@@ -14,7 +14,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CORE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-PLUGINS = {path.parent.name: tomllib.loads(path.read_text())["project"] for path in ROOT.glob("plugins/*/*.toml")}
+FILES = {path.parent.name: path.read_text() for path in ROOT.glob("plugins/*/pyproject.toml")}
+PLUGINS = {family: tomllib.loads(text)["project"] for family, text in FILES.items()}
 BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
 
 
@@ -22,9 +23,13 @@ def build(folder: Path, hook: str, work: Path) -> zipfile.ZipFile:
     """Build a wheel of a copy of a distribution's folder by a hook of its build backend."""
     left = shutil.ignore_patterns("*.egg-info", "__pycache__")
     top = shutil.ignore_patterns(".*", "build", "runs", "*.egg-info")
-    shutil.copytree(folder, work / "source", ignore=lambda at, names: (top if Path(at) == folder else left)(at, names))
+
+    def leave_out(place: str, names: list[str]) -> set[str]:
+        return (top if Path(place) == folder else left)(place, names)
+
+    shutil.copytree(folder, work / "source", ignore=leave_out)
     command = [sys.executable, "-c", BUILD, hook, str(work)]
-    done = subprocess.run(command, cwd=work / "source", capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=work / "source", capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return zipfile.ZipFile(next(work.glob("*.whl")))
 
@@ -39,9 +44,10 @@ def test_an_editable_install_leaves_a_plain_path(folder: str, tmp_path: Path) ->
     assert [Path(path).is_relative_to(tmp_path / "source") for path in paths] == [True]
 
 
-@pytest.mark.parametrize(
-    "folder", [".", *(pytest.param(f"plugins/{each}", marks=pytest.mark.exhaustive) for each in sorted(PLUGINS))]
-)
+FOLDERS = [pytest.param(f"plugins/{each}", marks=pytest.mark.exhaustive) for each in sorted(PLUGINS)]
+
+
+@pytest.mark.parametrize("folder", [".", *FOLDERS])
 def test_a_wheel_holds_the_packages_alone(folder: str, tmp_path: Path) -> None:
     wheel = build(ROOT / folder, "build_wheel", tmp_path)
     source = tmp_path / "source" / ("src" if folder != "." else "")
@@ -51,7 +57,8 @@ def test_a_wheel_holds_the_packages_alone(folder: str, tmp_path: Path) -> None:
     expected = {name for name in expected if not name.startswith("baselines/studies/")}
     assert not [name for name in expected if re.search(r"(^|/)(tests?|docs|studies)/", name)]
     assert {name for name in wheel.namelist() if ".dist-info/" not in name} == expected
-    assert sorted(packages) == (["baselines", "vlgym"] if folder == "." else [f"vlgym_{Path(folder).name}"])
+    own = ["baselines", "vlgym"] if folder == "." else [f"vlgym_{Path(folder).name}"]
+    assert sorted(packages) == own
     if folder == ".":
         assert any(name.endswith(".dist-info/licenses/LICENSE") for name in wheel.namelist())
 
@@ -66,19 +73,14 @@ def test_every_plugin_has_an_extra_of_its_family_name_and_is_in_all() -> None:
     assert set(extras) == {*expected, *others}
 
 
-def test_a_plugin_is_named_after_its_folder_and_found_through_its_entry_point() -> None:
+def test_a_plugin_is_named_after_its_folder_and_says_its_origin() -> None:
     for family, project in PLUGINS.items():
         assert project["name"] == f"vlgym-{family}"
-        assert project["version"] == CORE["version"]
         assert project["entry-points"]["vlgym"] == {family: f"vlgym_{family}.plugin"}
         assert "vlgym>=0.1,<0.2" in project["dependencies"]
-        assert project["requires-python"] == CORE["requires-python"]
-
-
-def test_the_second_sentence_of_a_familys_summary_is_on_its_origin() -> None:
-    """Every card prints that sentence: what is original, whose the pictures are."""
-    for family, project in PLUGINS.items():
-        _, origin = project["description"].split(". ")
+        for name in ("version", "requires-python"):
+            assert project[name] == CORE[name]
+        _, origin = project["description"].split(". ")  # every card prints the second sentence
         assert re.search(r"\b(ours|drawn here|package's|packages)\b", origin), family
         assert len(origin) <= 120, family  # two lines of a card
 
@@ -95,9 +97,9 @@ def test_every_direct_dependency_is_pinned_for_the_tests() -> None:
     wanted += [item for project in PLUGINS.values() for item in project["dependencies"]]
     wanted += [item for items in groups.values() for item in items]
     names = {re.split(r"[<>=!\[ ;]", item)[0].lower().replace("_", "-") for item in wanted}
-    text = (ROOT / "constraints.txt").read_text()
-    pinned = {match.lower().replace("_", "-") for match in re.findall(r"^([\w-]+)==", text, re.MULTILINE)}
-    assert sorted(name for name in names - pinned if not name.startswith("vlgym")) == []
+    pins = re.findall(r"^([\w-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    missing = names - {pin.lower().replace("_", "-") for pin in pins}
+    assert [name for name in missing if not name.startswith("vlgym")] == []
 
 
 def test_the_actions_of_the_workflows_are_pinned_to_commits() -> None:
@@ -105,10 +107,12 @@ def test_the_actions_of_the_workflows_are_pinned_to_commits() -> None:
     text = "".join(path.read_text() for path in (ROOT / ".github/workflows").iterdir())
     used = re.findall(r"^ +- uses: (.*)$", text, re.MULTILINE)
     assert len(used) >= 6
-    assert [line for line in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", line)] == []
+    pinned = re.compile(r"[\w/-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+")
+    assert [line for line in used if not pinned.fullmatch(line)] == []
 
 
 @pytest.mark.xdist_group("one worker")
 def test_a_group_of_tests_stays_in_one_worker(request: pytest.FixtureRequest) -> None:
-    if request.config.getoption("loadgroup", False):  # so pytest-xdist tells groups apart; it fails silently otherwise
-        assert request.node.nodeid.endswith("@one worker"), "pytest-xdist ignores the groups; see constraints.txt"
+    # So pytest-xdist tells groups apart; it fails silently otherwise.
+    split = request.config.getoption("loadgroup", False)
+    assert not split or request.node.nodeid.endswith("@one worker"), "see constraints.txt"

@@ -33,26 +33,28 @@ def read_commands(text: str) -> list[list[str]]:
     plain = "\n".join(block.replace("\\\n", " ") for language, block in blocks if not language)
     lines = [re.sub(r"(^|\s)#.*", "", line.strip()) for line in plain.split("\n")]
     parts = [part for line in lines for part in re.split(r"\s&&\s", line)]
-    return [shlex.split(part) for part in parts if re.match(r"(make|vlgym|pip install|python -m baselines\.)\b", part)]
+    programs = re.compile(r"(make|vlgym|pip install|python -m baselines\.)\b")
+    return [shlex.split(part) for part in parts if programs.match(part)]
 
 
 def find_fault(words: list[str]) -> str:
     """The fault of a command of the documentation; empty where its names exist."""
     if words[0] == "make":
-        targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-        given = [word for word in words[1:] if "=" not in word]
-        return "" if {*given} <= targets else "no such target"
+        targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        wanted = {word for word in words[1:] if "=" not in word}
+        return "" if wanted <= {*targets} else "no such target"
     if words[0] == "vlgym":
         return _find_vlgym_fault(words[1:])
     if words[:2] == ["python", "-m"] and words[2].startswith("baselines."):
         module = importlib.import_module(words[2])
         try:
-            parse(module.Config, "", [word for word in words[3:] if word not in ("--help", "--help-all")])
+            parse(module.Config, "", [word for word in words[3:] if not word.startswith("--help")])
         except SystemExit:
             return "no such option"
-        return next((f"no such id: {env}" for env in _list_ids(words) if env not in read_registry()), "")
+        return _find_strange_id(words)
     if words[:2] == ["pip", "install"]:
-        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        extras = project["optional-dependencies"]
         for flag, word in pairwise(words):
             name, _, wanted = word.partition("[")
             if flag == "-e" and not (ROOT / name).exists() and not name.startswith("vlgym-"):
@@ -62,8 +64,9 @@ def find_fault(words: list[str]) -> str:
     return ""
 
 
-def _list_ids(words: list[str]) -> list[str]:
-    return [env for word in words for env in word.split(",") if re.fullmatch(r"vlgym/\w+-v\d+", env)]
+def _find_strange_id(words: list[str]) -> str:
+    ids = [each for word in words for each in word.split(",") if re.fullmatch(r"vlgym/\w+-v\d+", each)]
+    return next((f"no such id: {env_id}" for env_id in ids if env_id not in read_registry()), "")
 
 
 def _find_vlgym_fault(words: list[str]) -> str:
@@ -79,7 +82,7 @@ def _find_vlgym_fault(words: list[str]) -> str:
     for word in words:
         if word.startswith("-") and word.partition("=")[0] not in known:
             return f"no such option: {word}"
-    return next((f"no such id: {env}" for env in _list_ids(words) if env not in read_registry()), "")
+    return _find_strange_id(words)
 
 
 @pytest.mark.parametrize("code", PYTHON)
@@ -120,7 +123,7 @@ def test_the_readme_runs_in_a_fresh_environment(tmp_path: Path) -> None:
             "https://github.com/vlgym/vlgym": f"{ROOT} vlgym",
             "http://127.0.0.1:8000/v1": server.url,
             "hf:OWNER/NAME": "hf:runs/NumberLine-001/model",  # the demo's
-            "baselines.vldac --env vlgym/NumberLine-v1\n": "baselines.vldac --env vlgym/NumberLine-v1 --updates 1\n",
+            "vldac --env vlgym/NumberLine-v1\n": "vldac --env vlgym/NumberLine-v1 --updates 1\n",
             "--model OWNER/NAME --preset 24gb": "--model runs/NumberLine-001/model --updates 1",
             "vlgym play vlgym/Sokoban-v0": "vlgym play vlgym/Sokoban-v0 </dev/null",
             "vlgym ui ": "timeout -s INT 20 vlgym ui --port 0 || test $? -le 130 ",
@@ -131,10 +134,10 @@ def test_the_readme_runs_in_a_fresh_environment(tmp_path: Path) -> None:
             for written, used in stands_for.items():
                 block = block.replace(written, used)
             script += [f"python - <<'END' | grep '{WON}'\n{block}\nEND" if language else block]
-        clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-        clean |= {"PYTHON": "python3", "OPENAI_API_KEY": ""}
-        script_text, options = "\n".join(script), {"capture_output": True, "text": True, "timeout": 3600}
-        done = subprocess.run(["bash", "-c", script_text], cwd=tmp_path, env=clean, **options)
+        env = {**os.environ, "PYTHON": "python3", "OPENAI_API_KEY": ""}
+        env = {name: value for name, value in env.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+        call, options = ["bash", "-c", "\n".join(script)], {"capture_output": True, "text": True}
+        done = subprocess.run(call, cwd=tmp_path, env=env, timeout=3600, **options)
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     runs = tmp_path / "vlgym" / "runs"
     reports = [json.loads((runs / name / "report.json").read_text()) for name in ("first", "second")]

@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +14,13 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from commands import invoke
 from env_groups.test_answers import Liar, lie
 from toys import installed, make_spec
 
 from baselines import vldac
 from baselines.learning.state import list_repeated, saved_config
 from baselines.runs.folder import write_record
-from vlgym.cli.app import main
 from vlgym.env_groups import LOCAL
 from vlgym.env_groups.workers import WorkerGroup
 from vlgym.errors import UserError
@@ -52,10 +53,10 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     assert not mark.exists()
 
 
-def asked(folder: Path, learner: str = "vldac", said: Any = None, **options: Any) -> Any:
-    """The command line that resumes a run whose record says `said`."""
+def resume(folder: Path, learner: str = "vldac", recorded: Any = None, **options: Any) -> Any:
+    """The command line that resumes a run of this record."""
     module = importlib.import_module(f"baselines.{learner}")
-    config = {"algorithm": module.Config.algorithm, "env": ENV, **(said or {})}
+    config = {"algorithm": module.Config.algorithm, "env": ENV, **(recorded or {})}
     write_record(folder / "run.json", {"format": 4, "config": config, "environments": {}})
     return module.Config(out=folder, resume=True, **options)
 
@@ -65,11 +66,11 @@ LEARNER = [LEARNERS[0], *(pytest.param(each, marks=pytest.mark.exhaustive) for e
 
 @pytest.mark.parametrize("learner", LEARNER)
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("recorded", "words"),
     [
         ({"parser": TRAP}, f"(--parser {TRAP})"),
-        ({"env_kwargs": ["max_turns=4", f"parser={TRAP}"]}, f"(--env-kwargs max_turns=4 --env-kwargs parser={TRAP})"),
-        ({"env_kwargs": [f'parser="{TRAP}"']}, "An import string is code: give it in code or on the command line"),
+        ({"env_kwargs": ["a=4", f"parser={TRAP}"]}, f"(--env-kwargs a=4 --env-kwargs parser={TRAP})"),
+        ({"env_kwargs": [f'parser="{TRAP}"']}, "An import string is code: give it in code or on"),
         ({"env_kwargs": {f"parser={TRAP}": 1}}, "start a new run"),
         ({"parser": [TRAP]}, "start a new run"),
         ({"envs": "ray://127.0.0.1:1"}, "(--envs ray://127.0.0.1:1)"),
@@ -77,42 +78,43 @@ LEARNER = [LEARNERS[0], *(pytest.param(each, marks=pytest.mark.exhaustive) for e
         ({"parser": f"stranger.{TRAP}"}, "only tag, json, plan, choice, auto are taken from there"),
     ],
 )
-def test_a_resumed_run_takes_no_code(trap: Path, learner: str, said: Any, words: str) -> None:
-    with pytest.raises(UserError) as told:
-        importlib.import_module(f"baselines.{learner}").train(asked(trap, learner, said))
-    assert words in str(told.value)
-    assert "\n" not in str(told.value)
+def test_a_resumed_run_takes_no_code(trap: Path, learner: str, recorded: Any, words: str) -> None:
+    with pytest.raises(UserError, match=re.escape(words)) as caught:
+        importlib.import_module(f"baselines.{learner}").train(resume(trap, learner, recorded))
+    assert "\n" not in str(caught.value)
 
 
 def test_a_resumed_run_takes_the_code_that_its_command_line_repeats(trap: Path) -> None:
+    def read(recorded: dict[str, Any], **options: Any) -> dict[str, Any]:
+        return saved_config(resume(trap, recorded=recorded, **options)).environment_arguments()
+
     kwargs = ("max_turns=4", f"parser={READS}")
-    again = saved_config(asked(trap, said={"parser": READS}, parser=READS))
-    assert again.environment_arguments() == {"parser": READS}
-    again = saved_config(asked(trap, said={"env_kwargs": list(kwargs)}, env_kwargs=kwargs))
-    assert again.environment_arguments() == {"max_turns": 4, "parser": READS}
+    assert read({"parser": READS}, parser=READS) == {"parser": READS}
+    repeated = read({"env_kwargs": list(kwargs)}, env_kwargs=kwargs)
+    assert repeated == {"max_turns": 4, "parser": READS}
     with pytest.raises(UserError, match=f"has --parser {TRAP}, but {READS} was asked for"):
-        saved_config(asked(trap, said={"parser": TRAP}, parser=READS))
-    repeated = vldac.Config(out=trap, parser=READS, env_kwargs=kwargs, envs="tcp://a:1", export=trap / "models")
-    words = f" --env-kwargs max_turns=4 --env-kwargs parser={READS} --parser {READS} --export {trap / 'models'}"
-    assert sorted(list_repeated(repeated).split(" --")) == sorted(words.split(" --"))
+        read({"parser": TRAP}, parser=READS)
     plain = {"parser": "json", "env_kwargs": ["max_turns=4", 'parser="plan"'], "envs": "processes:1"}
-    assert saved_config(asked(trap, said=plain)).environment_arguments() == {"max_turns": 4, "parser": "plan"}
+    assert read(plain) == {"max_turns": 4, "parser": "plan"}
+    options = {"parser": READS, "env_kwargs": kwargs, "export": trap / "models"}
+    words = list_repeated(vldac.Config(out=trap, envs="tcp://a:1", **options))
+    first, *rest = (f"--env-kwargs {each}" for each in kwargs)
+    expected = ["", first[2:], rest[0][2:], f"parser {READS}", f"export {trap / 'models'}"]
+    assert sorted(words.split(" --")) == sorted(expected)
 
 
-def test_a_record_is_not_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_record_is_not_imported(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    command = ["eval", "--policy", "random", "--env", ENV, "--episodes", "1", "--out", str(out)]
-    assert main(command) == 0
+    command = ["eval", "--policy", "random", "--env", ENV, "--episodes", "1", "--out", out]
+    invoke(*command)
     record = unseal(json.loads((out / "run.json").read_bytes()), required=True)
     for part in record["parts"].values():
         part["parser"] = part["arguments"]["parser"] = TRAP
     (out / "run.json").write_text(json.dumps(seal(record)))
-    capsys.readouterr()
-    assert main([*command, "--resume"]) == 2
-    assert "holds another run" in capsys.readouterr().err
-    assert main(["report", str(out)]) == 0
-    assert main(["export", str(out), "--to", "minari", "--out", str(tmp_path / "minari")]) == 2
-    assert "only tag, json, plan, choice, auto are taken from there" in capsys.readouterr().err
+    assert "holds another run" in invoke(*command, "--resume", status=2).err
+    invoke("report", out)
+    error = invoke("export", out, "--to", "minari", "--out", tmp_path / "minari", status=2).err
+    assert "only tag, json, plan, choice, auto are taken from there" in error
 
 
 ROW = {"env_id": ENV, "arguments": {"parser": TRAP}}
@@ -151,7 +153,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def refuse() -> Any:
-    return pytest.raises(UserError, match=r"says parser='strangers_code:made'; only tag, json, plan, choice, auto")
+    return pytest.raises(UserError, match=f"says parser='{TRAP}'; only tag, json, plan, choice, auto")
 
 
 def test_a_row_names_no_import_string() -> None:
@@ -164,22 +166,21 @@ def test_a_row_names_no_import_string() -> None:
     (task,) = tasks(ENV, parser=READS)  # from code
     with pytest.raises(UserError, match="A row says"):
         task.to_row()
-    assert Task.from_row({"env_id": ENV, "arguments": {"parser": None, "max_turns": 3}}).arguments["max_turns"] == 3
+    row = {"env_id": ENV, "arguments": {"parser": None, "max_turns": 3}}
+    assert Task.from_row(row).arguments["max_turns"] == 3
 
 
-def test_a_row_of_skyrls_and_of_verls_names_no_import_string(load: Any) -> None:
+def test_rows_and_tasks_of_trainers_name_no_import_string(load: Any) -> None:
     with refuse():
         load("skyrl", "skyrl_gym.envs.base_text_env").Game({}, {**ROW, "max_turns": 2})
-    game = load("verl", "verl.experimental.agent_loop.agent_loop").Game(rollout_config=SimpleNamespace())
+    verl = load("verl", "verl.experimental.agent_loop.agent_loop")
     with refuse():
+        game = verl.Game(rollout_config=SimpleNamespace())
         asyncio.run(game.run({}, raw_prompt=[], extra_info=ROW))
-
-
-def test_neither_a_task_nor_a_taskset_of_verifiers_names_an_import_string(load: Any) -> None:
     verifiers = load("verifiers", "verifiers.v1.types")
-    config = SimpleNamespace(env=ENV, split="train", episodes=1, first=0, arguments=ROW["arguments"])
+    config = {"env": ENV, "split": "train", "episodes": 1, "first": 0, "arguments": ROW["arguments"]}
     with refuse():
-        next(verifiers.Episodes(config=config).load())
+        next(verifiers.Episodes(config=SimpleNamespace(**config)).load())
     data = SimpleNamespace(env=ENV, seed=1, arguments=ROW["arguments"])
     with refuse():
         asyncio.run(verifiers.Play().run(SimpleNamespace(data=data), None))
@@ -189,8 +190,8 @@ def test_reset_takes_no_arguments_of_a_row_or_a_client(load: Any) -> None:
     game = trl.TrlGame(make(ENV))
     game.reset(seed=1, parser=TRAP, arguments={"parser": TRAP})
     server = "openenv.core.env_server"
-    modules = (f"{server}.http_server", f"{server}.interfaces", f"{server}.types", "uvicorn", "fastapi.exceptions")
-    openenv = load("openenv", *modules)
+    modules = [f"{server}.{name}" for name in ("http_server", "interfaces", "types")]
+    openenv = load("openenv", *modules, "uvicorn", "fastapi.exceptions")
     session = openenv.Session(ENV, SimpleNamespace(take=lambda: LOCAL, give_back=lambda *_: None))
     assert "<action>" in session.reset(seed=1).text
     with pytest.raises(UserError, match="takes seed and episode_id, not parser"):
@@ -200,29 +201,28 @@ def test_reset_takes_no_arguments_of_a_row_or_a_client(load: Any) -> None:
     session.close()
 
 
-def test_a_config_file_may_name_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_config_file_may_name_code(tmp_path: Path) -> None:
     file = tmp_path / "run.toml"
-    file.write_text(f'policy = "random"\nenv = "{ENV}"\nepisodes = 1\nparser = "{READS}"\ndry_run = true\n')
-    command = ["eval", "--config", str(file), "--out", str(tmp_path / "out")]
-    assert main(command) == 0
-    assert make(ENV, parser=READS).parser.describe() in capsys.readouterr().out
+    lines = ['policy = "random"', f'env = "{ENV}"', "episodes = 1", f'parser = "{READS}"', "dry_run = true"]
+    file.write_text("\n".join(lines))
+    command = ["eval", "--config", file, "--out", tmp_path / "out"]
+    assert make(ENV, parser=READS).parser.describe() in invoke(*command).out
     for text in ("x = " + "[" * 100_000, "x = " + "{a=" * 100_000, "x" + ".x" * 5_000 + " = 1"):
         file.write_text(text)
-        assert main(command) == 2
-        error = capsys.readouterr().err.strip()
+        error = invoke(*command, status=2).err.strip()
         assert f"--config {file}" in error.replace("\n", "")
         assert len(error.splitlines()) < 4
 
 
 def test_the_blind_player_of_registry_yaml_is_one_of_those_that_are_here() -> None:
-    for said in (TRAP, f"import {TRAP}", "strangers_code"):
-        assert choose_player(None, {"blind": {"success_policy": said}}).name == "searcher"
+    for name in (TRAP, f"import {TRAP}", "strangers_code"):
+        assert choose_player(None, {"blind": {"success_policy": name}}).name == "searcher"
 
 
-@pytest.mark.parametrize("said", [{"blind": [TRAP]}, {"entry_point": TRAP}])
-def test_a_workers_card_names_no_code(said: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("change", [{"blind": [TRAP]}, {"entry_point": TRAP}])
+def test_a_workers_card_names_no_code(change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = make_spec("vlgym/Coin-v0", "toys:Coin")
-    card = {**spec.to_dict(), **said}
+    card = {**spec.to_dict(), **change}
     best = {"blind": {"success_policy": next(iter(LEARNT))}}  # learns in an environment that it makes
     monkeypatch.setattr("vlgym.sight.blind_policies.read_registry", lambda: {spec.id: best})
     with installed(spec):
@@ -232,14 +232,15 @@ def test_a_workers_card_names_no_code(said: Any, monkeypatch: pytest.MonkeyPatch
     assert episode[-1].success in (True, False)
 
 
-def test_a_servers_answer_is_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = {"content": f"<action>{TRAP}</action>", "parser": TRAP, "tool_calls": [{"function": {"name": TRAP}}]}
-    body = {"choices": [{"message": {"role": "assistant", **said}, "finish_reason": "stop"}], "parser": TRAP}
+def test_a_servers_answer_is_a_text() -> None:
+    reply = f"<action>{TRAP}</action>"
+    message = {"content": reply, "parser": TRAP, "tool_calls": [{"function": {"name": TRAP}}]}
+    body = {"choices": [{"message": message, "finish_reason": "stop"}], "parser": TRAP}
 
     async def create(**_: Any) -> Any:
         return SimpleNamespace(model_dump=lambda **_: body)
 
     client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
-    episode = asyncio.run(play({"env_id": ENV, "arguments": {"max_turns": 2}}, model="m", client=client))
-    assert all(turn.reply.startswith(said["content"]) for turn in episode.turns)
-    assert all(turn.invalid for turn in episode.turns)
+    row = {"env_id": ENV, "arguments": {"max_turns": 2}}
+    episode = asyncio.run(play(row, model="m", client=client))
+    assert all(turn.reply.startswith(reply) and turn.invalid for turn in episode.turns)

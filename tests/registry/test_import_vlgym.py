@@ -17,7 +17,8 @@ import vlgym
 modules = [spec.entry_point.split(":")[0] for spec in vlgym.get_registry().specs.values()]
 heavy = ["torch", "transformers", "typer", "rich", "miniworld", "pyglet", "vlgym.testing", "vlgym.cli",
          "vlgym.browser.chromium", "selenium", "psutil", "vlgym.endpoint", "openai", "httpx2"]
-print(json.dumps([[name for name in modules + heavy if name in sys.modules], warnings.formatwarning is before]))
+loaded = [name for name in modules + heavy if name in sys.modules]
+print(json.dumps([loaded, warnings.formatwarning is before]))
 """
 PLUGIN = """
 from vlgym import hookimpl
@@ -26,14 +27,15 @@ from vlgym.env.spec import EnvSpec
 @hookimpl
 def vlgym_envs():
     {first}
-    return [EnvSpec(id=env_id, entry_point="toys:Walk", summary="s", family="fake", max_turns=8,
-                    reward_range=(0, 1), success_rule="r", image_size=(22, 22)) for env_id in {ids}]
+    card = dict(entry_point="toys:Walk", summary="s", family="fake", max_turns=8, reward_range=(0, 1))
+    return [EnvSpec(id=env_id, success_rule="r", image_size=(22, 22), **card) for env_id in {ids}]
 """
 PLAY = """
 import gymnasium, warnings
 warnings.simplefilter("error")
 import early_plugin, vlgym
-print(gymnasium.make("good/Walk-v0").reset(seed=0)[1]["success"], "early/Walk-v0" in vlgym.get_registry().specs)
+known = "early/Walk-v0" in vlgym.get_registry().specs
+print(gymnasium.make("good/Walk-v0").reset(seed=0)[1]["success"], known)
 for env_id in ("twin/Walk-v0", "vlgym/NumberLine-v1", "vlgym/Mine-v0"):
     try:
         gymnasium.make(env_id)
@@ -44,10 +46,10 @@ for env_id in ("twin/Walk-v0", "vlgym/NumberLine-v1", "vlgym/Mine-v0"):
 
 def run_python(code: str, *paths: Path, **switch: str) -> subprocess.CompletedProcess[str]:
     """Run code in a fresh process that has `paths` on its import path."""
-    env = {key: value for key, value in os.environ.items() if key not in ("VLGYM_PLUGINS", "PYTHONWARNINGS")}
+    env = {**os.environ, "VLGYM_PLUGINS": "", "PYTHONWARNINGS": "", **switch}
     env["PYTHONPATH"] = os.pathsep.join([*map(str, paths), env.get("PYTHONPATH", "")])
     command = [sys.executable, "-c", code]
-    return subprocess.run(command, capture_output=True, text=True, env={**env, **switch}, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=60)
 
 
 def test_it_imports_nothing_heavy_prints_nothing_and_keeps_the_warning_format() -> None:
@@ -74,7 +76,8 @@ def test_bad_plugins_leave_the_rest_alone(tmp_path: Path) -> None:
     }
     for name, source in sources.items():
         install_plugin(tmp_path, name, source)
-    done = run_python(PLAY, tmp_path, Path(__file__).parents[1], VLGYM_PLUGINS=",".join(sources))
+    paths = (tmp_path, Path(__file__).parents[1])
+    done = run_python(PLAY, *paths, VLGYM_PLUGINS=",".join(sources))
     good, clash, ours, new = done.stdout.splitlines()
     assert good == "False True"  # `early` was imported before vlgym
     assert clash.startswith("twin/Walk-v0 is claimed by two plugins: vlgym-other and vlgym-twin.")
@@ -87,3 +90,4 @@ def test_bad_plugins_leave_the_rest_alone(tmp_path: Path) -> None:
         "twin/Walk-v0 is claimed by vlgym-other and vlgym-twin",
         "vlgym-evil claims vlgym/Mine-v0, vlgym/NumberLine-v1",
     }  # fmt: skip
+    assert "use another namespace" in done.stderr

@@ -1,6 +1,7 @@
 """Hints say what works today: from a clone, and only through `vlgym/registry/installing.py`."""
 
 import ast
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,26 +15,27 @@ from vlgym.registry.installing import how_to_install, how_to_install_all
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
+    place = tmp_path / "a clone"
     for folder in (".", "plugins/air", "plugins/sea"):
-        (tmp_path / "a clone" / folder).mkdir(parents=True, exist_ok=True)
-        (tmp_path / "a clone" / folder / "pyproject.toml").touch()
-    return tmp_path / "a clone"
+        (place / folder).mkdir(parents=True, exist_ok=True)
+        (place / folder / "pyproject.toml").touch()
+    return place
 
 
-def test_outside_of_a_clones_root_the_hint_names_the_clone(clone: Path) -> None:
-    assert how_to_install("vlgym-air", clone=clone, here=clone) == "pip install -e plugins/air"
-    assert how_to_install("vlgym[train]", clone=clone, here=clone) == "pip install -e '.[train]'"
-    assert how_to_install("vlgym-air", clone=clone, here=clone.parent) == f"pip install -e '{clone}/plugins/air'"
-    assert how_to_install("vlgym[train]", clone=clone, here=clone.parent) == f"pip install -e '{clone}[train]'"
-    assert how_to_install_all(clone=clone, here=clone) == "pip install -e plugins/air -e plugins/sea"
-
-
-def test_without_a_clone_the_hint_says_that_one_is_needed(tmp_path: Path) -> None:
+def test_the_hint_names_a_clone_or_says_that_one_is_needed(clone: Path, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()  # a project that is not ours
-    words = "in a clone of vlgym's repository: "
-    assert how_to_install("vlgym-air", clone=tmp_path) == f"{words}pip install -e plugins/air"
-    assert how_to_install("vlgym[train]", clone=tmp_path) == f"{words}pip install -e '.[train]'"
-    assert how_to_install_all(clone=tmp_path) == f"{words}make install"
+    places = {"clone": clone, "here": clone}, {"clone": clone, "here": tmp_path}, {"clone": tmp_path}
+    needed = "in a clone of vlgym's repository: "
+    assert [how_to_install("vlgym-air", **place) for place in places] == [
+        "pip install -e plugins/air", f"pip install -e '{clone}/plugins/air'",
+        f"{needed}pip install -e plugins/air",
+    ]  # fmt: skip
+    assert [how_to_install("vlgym[train]", **place) for place in places] == [
+        "pip install -e '.[train]'", f"pip install -e '{clone}[train]'",
+        f"{needed}pip install -e '.[train]'",
+    ]  # fmt: skip
+    assert how_to_install_all(**places[0]) == "pip install -e plugins/air -e plugins/sea"
+    assert how_to_install_all(**places[2]) == f"{needed}make install"
 
 
 def test_after_the_release_pip_suffices(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,18 +47,19 @@ def test_after_the_release_pip_suffices(clone: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.exhaustive
 def test_pip_accepts_the_hint_for_this_very_clone(tmp_path: Path) -> None:
-    words = how_to_install("vlgym[train]", here=(here := Path("/"))).split()[1:]
-    words[-1] = words[-1].strip("'")
-    command = [sys.executable, "-m", "pip", *words, "--no-deps", "--no-build-isolation", "--target", str(tmp_path)]
-    done = subprocess.run([*command, "--dry-run"], cwd=here, capture_output=True, text=True, timeout=120, check=False)
+    words = shlex.split(how_to_install("vlgym[train]", here=Path("/")))[1:]
+    options = ["--no-deps", "--no-build-isolation", "--dry-run", "--target", str(tmp_path)]
+    command = [sys.executable, "-m", "pip", *words, *options]
+    done = subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
 
 
 def test_no_text_names_a_distribution_that_no_index_has() -> None:
     wrong = []
     for path in list_files("vlgym", "plugins", "baselines"):
-        tree = read_tree(path) if "pip install" in path.read_text(encoding="utf-8") else ast.Module([], [])
-        texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
-        hints = [text for text in texts if isinstance(text, str) and "pip install" in text and "vlgym" in text]
-        wrong += hints if path.name != "installing.py" else []
+        if path.name == "installing.py" or "pip install" not in path.read_text(encoding="utf-8"):
+            continue
+        nodes = ast.walk(read_tree(path))
+        texts = [node.value for node in nodes if isinstance(node, ast.Constant)]
+        wrong += [text for text in map(str, texts) if "pip install" in text and "vlgym" in text]
     assert wrong == []

@@ -20,8 +20,9 @@ from vlgym.registry.suites import SuitePart
 from vlgym.reports.compute import compute_report
 from vlgym.types import Reply
 
-COIN = make_spec("vlgym/Coin-v0", "toys:Coin", planners=("online", "global"), reward_range=(-1.0, 2.0))
-PART = SuitePart("test-suite", COIN.id, ({}, {"max_turns": 2}), repeats=2, planners=("online", "global"))
+PLANNERS = ("online", "global")
+COIN = make_spec("vlgym/Coin-v0", "toys:Coin", planners=PLANNERS)
+PART = SuitePart("test-suite", COIN.id, ({}, {"max_turns": 2}), repeats=2, planners=PLANNERS)
 
 
 @pytest.fixture
@@ -79,8 +80,8 @@ def test_an_unknown_suite_names_those_there_are(suite: Registry) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"suite": "Upper"}, {"env_id": "nothing"}, {"items": ()}, {"items": (1,)}, {"repeats": 0}, {"episodes": 0},
-     {"planners": ("some",)}],
+    [{"suite": "Upper"}, {"env_id": "nothing"}, {"items": ()}, {"items": (1,)}, {"repeats": 0},
+     {"episodes": 0}, {"planners": ("some",)}],
 )  # fmt: skip
 def test_a_malformed_part_is_refused(changes: dict) -> None:
     with pytest.raises(SpecError):
@@ -89,5 +90,6 @@ def test_a_malformed_part_is_refused(changes: dict) -> None:
 
 def test_the_record_of_a_part_changes_with_its_items() -> None:
     recorded = PART.to_dict()
-    assert (recorded["items"], recorded["repeats"], recorded["planners"]) == (2, 2, ["online", "global"])
-    assert recorded["items_hash"] != dataclasses.replace(PART, items=({}, {"max_turns": 3})).to_dict()["items_hash"]
+    assert (recorded["items"], recorded["repeats"], recorded["planners"]) == (2, 2, [*PLANNERS])
+    other = dataclasses.replace(PART, items=({}, {"max_turns": 3})).to_dict()
+    assert recorded["items_hash"] != other["items_hash"]

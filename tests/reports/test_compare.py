@@ -1,11 +1,14 @@
-"""Pairs of runs: differences and tests against hand-made numbers, refusals, and `vlgym compare`."""
+"""Pairs of runs and the table of results: hand-made numbers, refusals, and `vlgym compare`."""
 
 from __future__ import annotations
 
 import json
 import math
 import random
+import re
 import shlex
+import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +20,12 @@ from toys import make_walk
 from vlgym.env.prompts import PromptBuilder
 from vlgym.errors import TrajectoryError, UserError
 from vlgym.intervals import wilson_interval
-from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
+from vlgym.play.policies import IdlePolicy, OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.play.trajectory import TrajectoryWriter, describe_run
 from vlgym.reports.compare import agree, compare_runs, find_mcnemar_p, write_play_command
 from vlgym.reports.sampling import share_difference_interval
+from vlgym.reports.text import list_results
+from vlgym.reports.writing import write_report
 
 pytestmark = pytest.mark.usefixtures("walk_and_coin")
 
@@ -29,17 +34,24 @@ pytestmark = pytest.mark.usefixtures("walk_and_coin")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Walk and Coin, 20 episodes each: always to the right, at random, and by the oracle."""
     place = tmp_path_factory.mktemp("runs")
-    policies = (ScriptedPolicy(["<action>right</action>"]), RandomPolicy(), OraclePolicy(fallback=True))
-    return [write_run(place / policy.name, policy, [WALK, COIN], episodes=20) for policy in policies]
+    always = ScriptedPolicy(["<action>right</action>"])
+    policies = (always, RandomPolicy(), OraclePolicy(fallback=True))
+    return [write_run(place / each.name, each, [WALK, COIN], episodes=20) for each in policies]
 
 
-def outcomes(folder: Path, part: str) -> dict[int, tuple[bool, float]]:
-    """Seed -> success and return."""
-    found: dict[int, tuple[bool, float]] = {}
-    for row in read_rows(folder):
-        if row["part"] == part:
-            found[row["seed"]] = (row["success"], found.get(row["seed"], (False, 0.0))[1] + row["reward"])
-    return found
+def compare(*folders: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Compare two runs; return the pair and its part Walk."""
+    (pair,) = compare_runs(folders)["pairs"]
+    return pair, pair["parts"].get(WALK, {})
+
+
+def outcomes(folder: Path) -> dict[int, tuple[bool, float]]:
+    """Seed of an episode of Walk -> success and return."""
+    rows = [row for row in read_rows(folder) if row["part"] == WALK]
+    earned = Counter[int]()
+    for row in rows:
+        earned[row["seed"]] += row["reward"]
+    return {row["seed"]: (row["success"], earned[row["seed"]]) for row in rows}
 
 
 def exact_p(first: int, second: int) -> float:
@@ -49,26 +61,25 @@ def exact_p(first: int, second: int) -> float:
 
 
 def test_differences_lists_and_the_test_are_those_worked_out_by_hand(runs: list[Path]) -> None:
-    (pair,) = compare_runs(runs[:2])["pairs"]
-    assert (pair["first"], pair["second"]) == ("scripted", "random")
-    part = pair["parts"][WALK]
-    a, b = (outcomes(folder, WALK) for folder in runs[:2])
-    assert a.keys() == b.keys()
+    pair, part = compare(*runs[:2])
+    a, b = map(outcomes, runs[:2])
     first = {seed for seed in a if a[seed][0] and not b[seed][0]}
     second = {seed for seed in a if b[seed][0] and not a[seed][0]}
+    differences = [a[seed][1] - b[seed][1] for seed in a]
+    assert (pair["first"], pair["second"]) == ("scripted", "random")
     assert min(len(first), len(second)) > 0
     assert {row["seed"] for row in part["won_by_first"]} == first
     assert {row["seed"] for row in part["won_by_second"]} == second
     assert part["mcnemar_p"] == pytest.approx(exact_p(len(first), len(second)))
     assert (part["pairs"], part["only_first"], part["only_second"]) == (20, 0, 0)
-    assert part["success"]["difference"] == pytest.approx((len(first) - len(second)) / 20)
-    assert part["success"]["first"] == pytest.approx(sum(won for won, _ in a.values()) / 20)
-    assert part["success"]["low"] < part["success"]["difference"] < part["success"]["high"]
-    differences = [a[seed][1] - b[seed][1] for seed in a]
-    assert part["return"]["difference"] == pytest.approx(sum(differences) / 20)
+    success, earned = part["success"], part["return"]
+    assert success["difference"] == pytest.approx((len(first) - len(second)) / 20)
+    assert success["first"] == pytest.approx(sum(won for won, _ in a.values()) / 20)
+    assert success["low"] < success["difference"] < success["high"]
+    assert earned["difference"] == pytest.approx(sum(differences) / 20)
     generator = random.Random(3)
     again = sorted(sum(generator.choices(differences, k=20)) / 20 for _ in range(4000))
-    assert (part["return"]["low"], part["return"]["high"]) == pytest.approx((again[100], again[-101]), abs=0.06)
+    assert (earned["low"], earned["high"]) == pytest.approx((again[100], again[-101]), abs=0.06)
 
 
 def test_an_interval_does_not_exclude_0_where_the_exact_test_does_not_reject() -> None:
@@ -78,44 +89,50 @@ def test_an_interval_does_not_exclude_0_where_the_exact_test_does_not_reject() -
 
 
 def test_over_all_each_part_counts_once_and_pairs_are_pooled(runs: list[Path]) -> None:
-    (pair,) = compare_runs([runs[2], runs[1]])["pairs"]
-    parts, overall = pair["parts"], pair["overall"]
+    pair, walk = compare(runs[2], runs[1])
+    parts, overall = [*pair["parts"].values()], pair["overall"]
+    shares = [part["success"] for part in parts]
+    mean = sum(share["difference"] for share in shares) / 2
+    below = math.hypot(*(share["difference"] - share["low"] for share in shares)) / 2
     assert overall["parts"] == 2
-    differences = [parts[key]["success"]["difference"] for key in (COIN, WALK)]
-    assert overall["success"]["difference"] == pytest.approx(sum(differences) / 2)
-    won = [sum(len(part[side]) for part in parts.values()) for side in ("won_by_first", "won_by_second")]
-    assert [overall["won_by_first"], overall["won_by_second"]] == won
+    assert overall["success"]["difference"] == pytest.approx(mean)
+    assert overall["success"]["low"] == pytest.approx(mean - below)
+    sides = ("won_by_first", "won_by_second")
+    won = [sum(len(part[side]) for part in parts) for side in sides]
+    assert [overall[side] for side in sides] == won
     assert overall["mcnemar_p"] == pytest.approx(exact_p(*won))
-    below = math.hypot(*(parts[key]["success"]["difference"] - parts[key]["success"]["low"] for key in parts)) / 2
-    assert overall["success"]["low"] == pytest.approx(sum(differences) / 2 - below)
     # Coin has neither floor nor ceiling; Walk's are 0.25 and 1.
     assert overall["normalized"]["parts"] == 1
-    assert overall["normalized"]["difference"] == pytest.approx(parts[WALK]["return"]["difference"] / 0.75)
+    normalized = walk["return"]["difference"] / 0.75
+    assert overall["normalized"]["difference"] == pytest.approx(normalized)
 
 
 def test_mcnemars_exact_test_is_the_binomial_one() -> None:
-    for pair in ((0, 0), (1, 0), (5, 0), (9, 2), (3, 3), (2, 13), (1500, 1400)):
+    for pair in ((0, 0), (1, 0), (5, 0), (9, 2), (3, 3), (2, 13), (150, 140)):
         assert find_mcnemar_p(*pair) == pytest.approx(exact_p(*pair))
 
 
-def test_the_interval_of_paired_shares_is_newcombes() -> None:
-    # Newcombe (1998), method 10: of 50 pairs 36 both, 12 the first alone, 2 the second alone.
-    pairs = [(1.0, 1.0)] * 36 + [(1.0, 0.0)] * 12 + [(0.0, 1.0)] * 2
-    first, second = ({seed: [pair[side]] for seed, pair in enumerate(pairs)} for side in (0, 1))
-    (a, b), (c, d), phi = wilson_interval(48, 50), wilson_interval(38, 50), -24 / math.sqrt(48 * 2 * 38 * 12)
-    low = 0.2 - math.sqrt((0.96 - a) ** 2 - 2 * phi * (0.96 - a) * (d - 0.76) + (d - 0.76) ** 2)
-    high = 0.2 + math.sqrt((b - 0.96) ** 2 - 2 * phi * (b - 0.96) * (0.76 - c) + (0.76 - c) ** 2)
-    assert share_difference_interval(first, second) == pytest.approx((low, high))
-    assert (low, high) == pytest.approx((0.0569, 0.3404), abs=0.0001)  # as published
-
-
-def test_a_positive_correlation_is_corrected_for_continuity() -> None:
-    pairs = [(1.0, 1.0)] * 20 + [(1.0, 0.0)] * 8 + [(0.0, 1.0)] * 2 + [(0.0, 0.0)] * 10
-    first, second = ({seed: [pair[side]] for seed, pair in enumerate(pairs)} for side in (0, 1))
-    phi = (20 * 10 - 8 * 2 - 40 / 2) / math.sqrt(28 * 12 * 22 * 18)
-    (a, _), (_, d) = wilson_interval(28, 40), wilson_interval(22, 40)
-    low = 0.15 - math.sqrt((0.7 - a) ** 2 - 2 * phi * (0.7 - a) * (d - 0.55) + (d - 0.55) ** 2)
-    assert share_difference_interval(first, second)[0] == pytest.approx(low)
+@pytest.mark.parametrize(
+    ("both", "first", "second", "neither", "phi"),
+    [
+        (36, 12, 2, 0, -24 / math.sqrt(48 * 2 * 38 * 12)),
+        # A positive correlation is corrected for continuity.
+        (20, 8, 2, 10, (20 * 10 - 8 * 2 - 40 / 2) / math.sqrt(28 * 12 * 22 * 18)),
+    ],
+)
+def test_the_interval_of_paired_shares_is_newcombes(
+    both: int, first: int, second: int, neither: int, phi: float
+) -> None:
+    """Newcombe (1998), method 10."""
+    n = both + first + second + neither
+    pairs = [(1.0, 1.0)] * both + [(1.0, 0.0)] * first + [(0.0, 1.0)] * second + [(0.0, 0.0)] * neither
+    p, q = (both + first) / n, (both + second) / n
+    (a, b), (c, d) = wilson_interval(both + first, n), wilson_interval(both + second, n)
+    low = p - q - math.sqrt((p - a) ** 2 - 2 * phi * (p - a) * (d - q) + (d - q) ** 2)
+    high = p - q + math.sqrt((b - p) ** 2 - 2 * phi * (b - p) * (q - c) + (q - c) ** 2)
+    sides = ({seed: [pair[side]] for seed, pair in enumerate(pairs)} for side in (0, 1))
+    assert share_difference_interval(*sides) == pytest.approx((low, high))
+    assert neither or (low, high) == pytest.approx((0.0569, 0.3404), abs=0.0001)  # as published
 
 
 def test_pairs_that_all_agree_leave_an_interval_of_some_width() -> None:
@@ -136,8 +153,7 @@ def test_runs_of_one_policy_go_by_their_folders(tmp_path: Path, runs: list[Path]
 def test_episodes_of_one_run_alone_are_left_out(tmp_path: Path, runs: list[Path]) -> None:
     folder = write_run(tmp_path / "a", OraclePolicy(), [WALK], episodes=25)
     write_rows(folder, [row for row in read_rows(folder) if row["episode"] not in (0, 3)])
-    (pair,) = compare_runs([folder, runs[1]])["pairs"]
-    part = pair["parts"][WALK]
+    pair, part = compare(folder, runs[1])
     assert (part["pairs"], part["only_first"], part["only_second"]) == (18, 5, 2)
     assert pair["only_parts"] == {"first": [], "second": [COIN]}
 
@@ -148,26 +164,21 @@ def test_repeats_are_paired_one_by_one_and_the_seed_is_what_varies(tmp_path: Pat
         return write_run(tmp_path / f"{way}{repeats}", policy, episodes=10, repeats=repeats)
 
     once, twice = ([play(way, repeats) for way in ("right", "left")] for repeats in (1, 2))
-    (one,), (two,) = (compare_runs(folders)["pairs"] for folders in (once, twice))
-    assert (one["parts"][WALK]["pairs"], two["parts"][WALK]["pairs"]) == (10, 20)
-    assert one["parts"][WALK]["repeated"] is False
-    assert two["parts"][WALK]["repeated"] is True
+    one, two = compare(*once)[1], compare(*twice)[1]
+    assert (one["pairs"], one["repeated"], two["pairs"], two["repeated"]) == (10, False, 20, True)
     # Both play every repeat alike, so there is nothing more to know.
-    assert two["parts"][WALK]["return"] == one["parts"][WALK]["return"]
-    assert two["parts"][WALK]["success"] == pytest.approx(one["parts"][WALK]["success"], abs=0.06)
-    (mixed,) = compare_runs([once[0], twice[1]])["pairs"]
-    assert (mixed["parts"][WALK]["pairs"], mixed["parts"][WALK]["only_second"]) == (10, 10)
+    assert two["return"] == one["return"]
+    assert two["success"] == pytest.approx(one["success"], abs=0.06)
+    mixed = compare(once[0], twice[1])[1]
+    assert (mixed["pairs"], mixed["only_second"]) == (10, 10)
 
 
 def test_items_are_paired_by_their_arguments(tmp_path: Path) -> None:
-    items = [{"max_turns": 2}, {"max_turns": 8}]
-    first = write_run(tmp_path / "a", OraclePolicy(), episodes=3, items=items)
-    second = write_run(tmp_path / "b", ScriptedPolicy(["no"]), episodes=3, items=items)
-    (pair,) = compare_runs([first, second])["pairs"]
-    part = pair["parts"][WALK]
+    options = {"episodes": 3, "items": [{"max_turns": 2}, {"max_turns": 8}]}
+    first = write_run(tmp_path / "a", OraclePolicy(), **options)
+    part = compare(first, write_run(tmp_path / "b", ScriptedPolicy(["no"]), **options))[1]
     assert part["pairs"] == 6
-    assert {row["arguments"]["max_turns"] for row in part["won_by_first"]} == {8}
-    assert len(part["won_by_first"]) == 3
+    assert [row["arguments"] for row in part["won_by_first"]] == [{"max_turns": 8}] * 3
 
 
 @pytest.mark.parametrize(
@@ -181,103 +192,160 @@ def test_items_are_paired_by_their_arguments(tmp_path: Path) -> None:
 def test_different_conditions_are_refused_and_named(
     tmp_path: Path, runs: list[Path], changes: dict[str, Any], named: str
 ) -> None:
-    other = write_run(tmp_path / "a", OraclePolicy(), episodes=2, **changes)
-    with pytest.raises(UserError, match=rf"cannot be compared: vlgym/Walk-v0 differs in .*\b{named}\b"):
+    other = write_run(tmp_path / "a", OraclePolicy(), episodes=1, **changes)
+    line = rf"cannot be compared: vlgym/Walk-v0 differs in .*\b{named}\b"
+    with pytest.raises(UserError, match=line):
         compare_runs([runs[0], other])
 
 
 def test_another_hash_is_refused(tmp_path: Path, runs: list[Path]) -> None:
-    other = write_run(tmp_path / "a", OraclePolicy(), episodes=2)
+    other = write_run(tmp_path / "a", OraclePolicy(), episodes=1)
     part = json.loads((other / "run.json").read_text())["parts"][WALK]
-    for name in ("spec_hash", "prompt_hash", "parser_version", "parser_settings", "class", "reply_ends"):
+    hashes = ("spec_hash", "prompt_hash", "class")
+    for name in (*hashes, "parser_version", "parser_settings", "reply_ends"):
         change_header(other, parts={WALK: {**part, name: "other"}})
         with pytest.raises(UserError, match=f"{WALK} differs in {name}"):
             compare_runs([runs[0], other])
 
 
 def test_runs_without_anything_in_common_are_refused(tmp_path: Path, runs: list[Path]) -> None:
-    with pytest.raises(UserError, match=r"one played split test, the other val"):
-        compare_runs([runs[0], write_run(tmp_path / "val", OraclePolicy(), episodes=2, split="val")])
-    walk, coin = (write_run(tmp_path / name, RandomPolicy(), [name], episodes=1) for name in (WALK, COIN))
-    with pytest.raises(UserError, match=r"No part of .* is in"):
-        compare_runs([walk, coin])
-    with pytest.raises(UserError, match="takes two folders or more"):
-        compare_runs([walk])
+    policy = RandomPolicy()
+    val = write_run(tmp_path / "val", policy, episodes=1, split="val")
+    walk, coin = (write_run(tmp_path / name, policy, [name], episodes=1) for name in (WALK, COIN))
     TrajectoryWriter(tmp_path / "other", describe_run([make_walk()]))
-    with pytest.raises(TrajectoryError, match="no evaluation"):
-        compare_runs([walk, tmp_path / "other"])
+    for folders, line in (
+        ([runs[0], val], "one played split test, the other val"), ([walk, coin], "No part of .* is in"),
+        ([walk], "takes two folders or more"), ([walk, tmp_path / "other"], "no evaluation"),
+    ):  # fmt: skip
+        with pytest.raises((UserError, TrajectoryError), match=line):
+            compare_runs(folders)
 
 
 def test_a_part_that_only_one_has_begun_has_no_pairs(tmp_path: Path, runs: list[Path]) -> None:
-    other = write_run(tmp_path / "a", RandomPolicy(), [WALK, COIN], episodes=2)
+    other = write_run(tmp_path / "a", RandomPolicy(), [WALK, COIN], episodes=1)
     write_rows(other, [row for row in read_rows(other) if row["part"] == COIN])
-    (pair,) = compare_runs([runs[0], other])["pairs"]
-    assert pair["parts"][WALK] == {"env_id": WALK, "pairs": 0, "only_first": 20, "only_second": 0}
+    pair, part = compare(runs[0], other)
+    assert part == {"env_id": WALK, "pairs": 0, "only_first": 20, "only_second": 0}
     assert pair["overall"]["parts"] == 1
 
 
 def test_controls_are_compared_but_count_in_no_mean(tmp_path: Path) -> None:
-    sides = ((OraclePolicy(), RandomPolicy()), (RandomPolicy(), OraclePolicy()))
-    policies = [dict(zip(("shown", "grey"), side, strict=True)) for side in sides]
-    places = (tmp_path / "a", tmp_path / "b")
-    for place, policy in zip(places, policies, strict=True):
-        write_run(place, policy, episodes=8, pictures=["shown", "grey"])
-    (pair,) = compare_runs(places)["pairs"]
-    seen, unseen = (pair["parts"][key] for key in (WALK, f"{WALK} grey"))
-    assert seen["success"]["difference"] == -unseen["success"]["difference"] > 0
+    oracle, other = OraclePolicy(), RandomPolicy()
+    sides = ({"shown": oracle, "grey": other}, {"shown": other, "grey": oracle})
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder, policies in zip(folders, sides, strict=True):
+        write_run(folder, policies, episodes=8, pictures=["shown", "grey"])
+    pair, seen = compare(*folders)
+    difference = seen["success"]["difference"]
+    assert difference == -pair["parts"][f"{WALK} grey"]["success"]["difference"] > 0
     assert (pair["overall"]["parts"], pair["overall"]["won_by_second"]) == (1, 0)
-    assert pair["overall"]["success"]["difference"] == seen["success"]["difference"]
+    assert pair["overall"]["success"]["difference"] == difference
 
 
-def test_a_command_plays_the_same_episode_by_hand() -> None:
-    episode = {"env_id": WALK, "seed": 7, "arguments": {"level": "a b", "n": 3, "planner": "global", "code": "12"}}
-    words = shlex.split(write_play_command(episode))
-    assert words[:5] == ["vlgym", "play", WALK, "--seed", "7"]
-    assert words[5:] == ["--arg", 'level="a b"', "--arg", "n=3", "--arg", 'planner="global"', "--arg", 'code="12"']
+def test_a_command_names_seed_and_arguments() -> None:
+    arguments = {"level": "a b", "n": 3, "planner": "global", "code": "12"}
+    words = write_play_command({"env_id": WALK, "seed": 7, "arguments": arguments})
+    quoted = """--arg 'level="a b"' --arg n=3 --arg 'planner="global"' --arg 'code="12"'"""
+    assert words == f"vlgym play {WALK} --seed 7 {quoted}"
 
 
 def test_the_named_episode_is_the_one_that_was_played(runs: list[Path], tmp_path: Path) -> None:
-    (pair,) = compare_runs([runs[2], runs[1]])["pairs"]
-    episode = pair["parts"][WALK]["won_by_first"][0]
-    command = [*shlex.split(write_play_command(episode))[1:], "--policy", "oracle", "--out", str(tmp_path / "p")]
-    output = invoke(*command).out
-    rows = [row for row in read_rows(runs[2]) if row["seed"] == episode["seed"]]
-    assert rows[0]["text"].splitlines()[-1] in output
+    episode = compare(runs[2], runs[1])[1]["won_by_first"][0]
+    _, *words = shlex.split(write_play_command(episode))
+    output = invoke(*words, "--policy", "oracle", "--out", tmp_path / "p").out
+    texts = [row["text"] for row in read_rows(runs[2]) if row["seed"] == episode["seed"]]
+    assert texts[0].splitlines()[-1] in output
     assert "success yes" in output
 
 
 def test_the_command_prints_differences_and_episodes(runs: list[Path], tmp_path: Path) -> None:
-    more = write_run(tmp_path / "a", OraclePolicy(), [WALK], episodes=25, repeats=2)
+    more = write_run(tmp_path / "a", OraclePolicy(), [WALK], episodes=25)
     output = invoke("compare", more, runs[1]).out
     for words in (
-        "oracle against random", f"{WALK}: 30 episode(s) in oracle only", f"in random only: {COIN}", "normalized",
-        "won by oracle and lost by random:", f"  vlgym play {WALK} --seed ",
+        "oracle against random", f"{WALK}: 5 episode(s) in oracle only", f"in random only: {COIN}",
+        "normalized", "won by oracle and lost by random:", f"  vlgym play {WALK} --seed ",
     ):  # fmt: skip
         assert words in output
-    found = json.loads(invoke("compare", *runs, "--json").out)
-    assert found == compare_runs(runs)
-    assert found["runs"] == ["scripted", "random", "oracle"]
-    names = [(pair["first"], pair["second"]) for pair in found["pairs"]]
+    compared = json.loads(invoke("compare", *runs, "--json").out)
+    assert compared["runs"] == ["scripted", "random", "oracle"]
+    names = [(pair["first"], pair["second"]) for pair in compared["pairs"]]
     assert names == [("scripted", "random"), ("scripted", "oracle"), ("random", "oracle")]
-    assert found["pairs"][0] == compare_runs(runs[:2])["pairs"][0]
+    assert compared["pairs"][0] == compare_runs(runs[:2])["pairs"][0]
 
 
 def test_a_comparison_has_both_sides_forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     habit = ScriptedPolicy(["<answer>right</answer>", "<action>right</action>", "no"])
-    auto = {"parser": "auto"}
-    sides = [write_run(tmp_path / "a", habit, [WALK], episodes=9, arguments=auto)]
-    sides.append(write_run(tmp_path / "b", OraclePolicy(), [WALK], episodes=6, arguments=auto))
-    (pair,) = compare_runs(sides)["pairs"]
+    auto = {"arguments": {"parser": "auto"}}
+    sides = [write_run(tmp_path / "a", habit, episodes=9, **auto)]
+    sides.append(write_run(tmp_path / "b", OraclePolicy(), episodes=6, **auto))
+    replies = compare(*sides)[1]["replies"]
     rows = [row for row in read_rows(sides[0]) if row["episode"] < 6]  # the pairs alone
-    found, other = pair["parts"][WALK]["replies"]["first"], pair["parts"][WALK]["replies"]["second"]
-    assert found["forms"] == {form: sum(row.get("form") == form for row in rows) for form in ("answer", "tag")}
-    assert found["invalid"]["codes"] == {"no_action": sum(row["invalid"] for row in rows)}
-    assert (other["invalid"]["codes"], [*other["forms"]], other["all_valid"]["rate"]) == ({}, ["tag"], 1.0)
+    first, second = replies["first"], replies["second"]
+    invalid = sum(row["invalid"] for row in rows)
+    forms = {form: sum(row.get("form") == form for row in rows) for form in ("answer", "tag")}
+    assert (first["forms"], first["invalid"]["codes"]) == (forms, {"no_action": invalid})
+    assert (second["invalid"]["codes"], [*second["forms"]]) == ({}, ["tag"])
+    assert second["all_valid"]["rate"] == 1.0
     monkeypatch.setenv("COLUMNS", "80")
     lines = invoke("compare", *sides).out.splitlines()
     at = next(at for at, line in enumerate(lines) if "success where valid" in line)
-    assert lines[at].split()[:4] == ["part", "run", "invalid", "forms"]
-    assert lines[at + 1].startswith(f"{WALK}  scripted  no_action {found['invalid']['codes']['no_action']}  answer ")
-    assert lines[at + 1].endswith(f" of {found['all_valid']['episodes']}")
+    assert lines[at + 1].startswith(f"{WALK}  scripted  no_action {invalid}  answer ")
+    assert lines[at + 1].endswith(f" of {first['all_valid']['episodes']}")
     assert not lines[at + 2].startswith(WALK + "  ")  # the oracle's replies were all as asked
     assert max(map(len, lines)) <= 80
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    for policy in (IdlePolicy(), OraclePolicy()):
+        write_report(write_run(folder / policy.name, policy, episodes=8))
+    return folder
+
+
+@pytest.fixture
+def results(finished: Path, tmp_path: Path) -> Path:
+    """A copy of the results that a test may change; of the oracle's only the report is kept."""
+    folder = Path(shutil.copytree(finished, tmp_path / "results"))
+    (folder / "oracle" / "metadata.jsonl").unlink()
+    return folder
+
+
+def test_a_table_is_best_first_and_refuses_another_task(results: Path, tmp_path: Path) -> None:
+    shutil.move(results / "idle", results / "<script>")
+    page = tmp_path / "page.html"
+    command = ["compare", results / "<script>", results / "oracle", "--html", page]
+    invoke(*command)
+    lines = [line for line in page.read_text().splitlines() if "<td" in line]
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", line) for line in lines]
+    assert [row[:3] for row in rows] == [
+        [part, name, "8"] for part in ("over all", WALK) for name in ("oracle", "&lt;script&gt;")
+    ]
+    assert '1.00 <span class="ends">[1.00, 1.00]</span>' in rows[2]
+    assert "<script" not in page.read_text()
+    page.unlink()
+    header = json.loads((results / "oracle" / "run.json").read_text())
+    header["parts"][WALK]["prompt_hash"] = "0123"
+    change_header(results / "oracle", parts=header["parts"])
+    assert f"{WALK} differs in prompt_hash" in invoke(*command, status=2).err
+    assert not page.exists()
+
+
+@pytest.mark.parametrize("text", ["{", '{"parts": 3}', '{"parts": {"x": {}}}', "[]", None])
+def test_a_malformed_or_missing_report_is_one_line(results: Path, text: str | None) -> None:
+    path = results / "oracle" / "report.json"
+    path.write_text(text) if text else path.unlink()
+    error = invoke("compare", results / "oracle", "--html", results / "page.html", status=2).err
+    fault = "report.json is malformed" if text else "holds neither metadata.jsonl nor report.json"
+    assert fault in error
+
+
+def test_who_played_more_parts_is_above_who_won_more() -> None:
+    def report(parts: int, success: float) -> dict[str, Any]:
+        counts = {"parts": parts, "episodes": 8, "planned": 8}
+        mean = {"mean": success, "low": 0.0, "high": 1.0}
+        return {"parts": {}, "overall": {**counts, "success": mean}}
+
+    reports = [("few", report(1, 1.0)), ("bad", report(2, 0.1)), ("good", report(2, 0.5))]
+    _, rows = list_results(reports)
+    assert [row[1] for row in rows] == ["good", "bad", "few"]
