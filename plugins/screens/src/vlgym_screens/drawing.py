@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -67,7 +68,7 @@ class Painter:
     def disc(self, x: float, y: float, radius: float, colour: Colour) -> None:
         self.box((x - radius, y - radius, x + radius - 1, y + radius - 1), colour, radius)
 
-    def line(self, points: list[tuple[float, float]], colour: Colour, width: float = 2) -> None:
+    def line(self, points: Sequence[tuple[float, float]], colour: Colour, width: float = 2) -> None:
         self.pen.line([self.at(x, y) for x, y in points], colour, round(width * self.zoom), "curve")
 
     def text(
