@@ -18,7 +18,7 @@ ALLOWED = {
     "FORMAT",  # each file format has its version
 }
 OTHERS = {  # names in docstrings that stand for others' things
-    "pi_old", "Qwen2VLTextModel", "Qwen2_5_VLTextModel", "max_env_workers",
+    "pi_old", "Qwen2VLTextModel", "Qwen2_5_VLTextModel", "ImmutableSandboxedEnvironment", "max_env_workers",
     "actor_rollout_ref.rollout.agent.agent_loop_config_path", "my_games.py",
 }  # fmt: skip
 

@@ -67,7 +67,7 @@ class Canvas:
         self, text: str, x: float, y: float, size: float, colour: Colour = INK, anchor: str = "mm",
         bold: float = 0,
     ) -> None:  # fmt: skip
-        """Write a line; `anchor` is Pillow's: `mm` is the middle, `lm` that of the left edge."""
+        """Write a line; `anchor` is Pillow's: "mm" is the middle, "lm" that of the left edge."""
         if not text:
             return
         mask, (left, top) = _write(text, max(6, round(size * self.scale)), anchor, round(bold * self.scale))
