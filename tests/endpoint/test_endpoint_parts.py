@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlgym.endpoint.completion import BadAnswerError, find_status, read_answer
-from vlgym.endpoint.messages import encode_messages, write_picture
+from vlgym.endpoint.messages import encode_messages
 from vlgym.endpoint.secrets import make_hide
+from vlgym.env.rendering import data_url
 from vlgym.env.spaces import MAX_REPLY
 from vlgym.types import Reply, Status
 
@@ -31,7 +32,7 @@ def test_a_message_keeps_the_order_of_its_parts_and_is_plain_text_without_pictur
     text: list[dict[str, Any]] = [{"type": "text", "text": letter} for letter in "ab"]
     parts = [text[0], {"type": "image", "image": picture}, text[1]]
     written = encode_messages([{"role": "user", "content": parts}, {"role": "assistant", "content": text}])
-    sent = [text[0], {"type": "image_url", "image_url": {"url": write_picture(picture)}}, text[1]]
+    sent = [text[0], {"type": "image_url", "image_url": {"url": data_url(picture)}}, text[1]]
     assert written == [{"role": "user", "content": sent}, {"role": "assistant", "content": "a\nb"}]
 
 
