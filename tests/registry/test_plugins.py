@@ -159,7 +159,7 @@ def test_each_problem_is_one_line(clash: Registry) -> None:
     assert twice.startswith("a/Walk-v0 is claimed by dist-one and dist-two; uninstall one, or load ")
     assert file == "registry.yaml is not valid YAML."
     known = {"a/B-v0": make_entry(make_spec("a/B-v0"))}
-    assert list_problems(build_registry([claim_ids("dist-one", WALK)], known)) == []
+    assert list_problems(build_registry([claim_ids("dist-one", make_spec("a/Walk-v0"))], known)) == []
 
 
 WALK, JUMP = make_spec("vlgym/Walk-v0"), make_spec("vlgym/Jump-v1")
