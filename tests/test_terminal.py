@@ -74,7 +74,7 @@ def test_no_word_is_broken_at_80_columns_and_no_escape_code_is_written_into_a_pi
 
 def test_no_escape_code_is_written_with_no_color() -> None:
     code = "open_console().print('x', style='bold red')"
-    plain = f"import os; os.environ['NO_COLOR'] = '1'; {code}"
+    plain = f"import os; os.environ['NO_COLOR'] = '1'; prepare_output(); {code}"
     shown = run_in_terminal(["-c", f"{OPEN}; {code}; {plain}"], 80).splitlines()
     assert [b"\x1b" in line for line in shown] == [True, False]
 
