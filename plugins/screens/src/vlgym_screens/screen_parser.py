@@ -63,8 +63,9 @@ class ScreenParser:
     """Reads the first legal click or other action of a screen, in any of the known forms.
 
     >>> ScreenParser().parse("Thought: the star. Action: click(start_box='(500,300)')").actions
-    ('click(500, 300)',) >>> ScreenParser().parse('{"arguments": {"action": "left_click",
-    "coordinate": [5, 3]}}').actions ('click(5, 3)',)
+    ('click(500, 300)',)
+    >>> ScreenParser().parse('{"arguments": {"action": "left_click", "coordinate": [5, 3]}}').actions
+    ('click(5, 3)',)
     """
 
     name = "screen"
