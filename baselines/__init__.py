@@ -12,15 +12,9 @@ NEEDED = ("torch", "transformers", "peft", "safetensors", "tokenizers", "tyro", 
 
 
 def get_ready() -> None:
-    """Prepare the process before torch is imported; the commands (below) and the subfolders call
-    it.
-
-    Raises:
-        ModuleNotFoundError: packages of the learners are not installed; the message says what to
-            do.
-    """
-    # Before torch loads OpenMP: threads that wait sleep; spinning ones take the processors from
-    # other runs (docs/log.md).
+    """Prepare the process before torch is imported, for the commands (below) and the subfolders; a
+    `ModuleNotFoundError` where packages of the learners are not installed."""
+    # Threads of OpenMP that wait sleep; spinning ones take other runs' processors (docs/log.md).
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # With AVX-512 bfloat16 bitsandbytes says, when peft imports it, that it does without a kernel
     # of the Hub, above every page of help and every error.
@@ -45,9 +39,7 @@ def describe_missing(missing: list[str], what: str = "The learners need") -> str
 
 
 def _is_about_to_run() -> bool:
-    """True if a module of this package is about to be run, as by `python -m baselines.vldac`.
-    Until then `sys.argv` is `-m` and what stands behind the module's name, as for `python -m
-    vlgym`."""
+    """True before `python -m baselines.NAME` runs: `sys.argv` is `-m` and what follows the name."""
     words = getattr(sys, "orig_argv", ())
     return sys.argv[:1] == ["-m"] and len(words) >= len(sys.argv) and "baselines." in words[-len(sys.argv)]
 

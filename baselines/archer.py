@@ -196,8 +196,7 @@ def follow(target: nn.Module, module: nn.Module, tau: float) -> None:
         slow.lerp_(fast, tau)
 
 
-Outcome = tuple[float, Prompt | None]
-"""Reward of a step as training sees it, and the prompt after it, None after termination."""
+Outcome = tuple[float, Prompt | None]  # a step's reward in training; the prompt after it, if any
 
 
 @dataclass(frozen=True)
@@ -230,16 +229,14 @@ class Config(RunConfig):
     """Weight of the KL to the reference; ArCHer has none."""
 
     def resolve(self) -> Self:
-        """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
         check_options(config, "critic_lr", above=0)
         check_options(config, "buffer", "critic_steps", "critic_batch", least=1)
         check_options(config, "critic_warmup", least=0)
         check_options(config, "gamma", "tau", least=0, most=1)
-        if announced() > 1:
-            raise UserError(
-                f"ArCHer keeps its buffer in one process, but {announced()} were started; start it without torchrun."
-            )
+        if (count := announced()) > 1:
+            many = f"but {count} were started; start it without torchrun"
+            raise UserError(f"ArCHer keeps its buffer in one process, {many}.")
         return config
 
 
@@ -262,8 +259,7 @@ class ArCHer:
     def __init__(self, run: Run[Config]) -> None:
         c = self.config = run.config
         self.passes, self.schedule = c.passes, c.schedule(rests=c.critic_warmup)
-        if run.weights.reference is None:
-            raise ValueError("ArCHer reads features of the frozen reference; set keeps_reference.")
+        assert run.weights.reference is not None  # `keeps_reference`
         self.run, self.weights, self.reference = run, run.weights, run.weights.reference
         width = run.weights.family.language_model.config.hidden_size
         self.critics, self.targets = (Critics(width, 2 * width, seed=c.seed).to(c.device) for _ in range(2))
@@ -310,8 +306,7 @@ class ArCHer:
         with torch.no_grad():
             q, v = self.critics.q(fresh.hidden, actions), self.critics.v(fresh.hidden)
         advantages = losses.twin_advantages(q, v)
-        normalised = losses.normalise_advantages(advantages)
-        fresh.advantages = normalised if c.normalise_advantages else advantages
+        fresh.advantages = losses.normalise_advantages(advantages) if c.normalise_advantages else advantages
 
         # The warm-up of the critics has the rate 0.
         if rate > 0:

@@ -64,7 +64,6 @@ class Config(ClippedConfig):
     """Weight of the KL to the reference; LOOP has none, the paper's comparison takes 0.05."""
 
     def resolve(self) -> Self:
-        """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
         check_options(config, "gamma", least=0, most=1)
         check_number("--group", config.group, 2, hint="Episodes are compared within their group.")
@@ -84,8 +83,8 @@ def train(config: Config, kind: type[LOOP] | None = None) -> Run[Config]:
 class LOOP:
     """The learner: a policy (the run's weights), its optimizer, and a collector of groups."""
 
+    # [G, K] returns of K episodes from each of G starts -> [G, K] advantages.
     advantage: Callable[[Tensor], Tensor] = staticmethod(losses.leave_one_out)
-    """[G, K] returns of K episodes from each of G starts -> [G, K] advantages."""
     smallest_advantage: ClassVar[float] = 0.01  # episodes with a smaller one are left out
 
     def __init__(self, run: Run[Config]) -> None:

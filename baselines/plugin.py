@@ -29,8 +29,7 @@ def make_hf(
         name: a folder, the Hub name of a chat model, `tiny` (untrained), or `smollm2`. A language
             model plays in words.
         seed: of the sampler.
-        temperature: divisor of logits; 0 takes the likeliest token; default as in the model's
-            training, else 1.
+        temperature: divisor of logits; 0 takes the likeliest token; default the training's, else 1.
         max_tokens: longest reply in tokens; default as in the model's training, else 128.
         device: a torch device; auto is CUDA where there is one, else MPS, else the CPU.
         dtype: `float32` or `bfloat16`.

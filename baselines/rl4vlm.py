@@ -75,7 +75,6 @@ class Config(vldac.Config):
     """Weight of the value loss in the model's gradient (RL4VLM: 0.5)."""
 
     def resolve(self) -> Self:
-        """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
         check_options(config, "thought_weight", least=0, most=1)
         config.require_one_of("ratio", "token")
@@ -109,15 +108,12 @@ def step_ppo_loss(
     new: Tensor, old: Tensor, mask: Tensor, action_mask: Tensor, advantages: Tensor, *, clip: float,
     clip_high: float | None = None, thought_weight: float, weights: Tensor | None = None,
 ) -> PolicyLoss:  # fmt: skip
-    """The RL4VLM policy loss (VL-DAC eq. 1): PPO per STEP on lambda * log p(thoughts) + log
-    p(action).
-
+    """RL4VLM's policy loss (VL-DAC eq. 1): PPO per STEP on lambda * log p(thoughts) + log p(action).
     With `thought_weight` = 1 it is ordinary sequence-level PPO on the whole reply.
 
     Args:
         new, old: [B, R] log-probabilities of the sampled tokens.
-        mask, action_mask: [B, R] bool, real tokens and those of the action; the thoughts are the
-            others.
+        mask, action_mask: [B, R] bool, real tokens and the action's; the others are the thoughts'.
         advantages: [B].
         thought_weight: the lambda of eq. 1, in [0, 1].
         weights: [B], of the steps in the sum that the loss then is; None takes their mean.

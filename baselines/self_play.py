@@ -1,5 +1,4 @@
-"""Self-play: VL-DAC on games of several agents, in which the model holds every seat, or one against
-the pool.
+"""Self-play: VL-DAC on games of several agents; the model has every seat, or one against the pool.
 
     python -m baselines.self_play --env vlgym/KuhnPoker-v0 --pool.past 0.3
 
@@ -33,7 +32,6 @@ class Config(vldac.Config):
     """Opponents."""
 
     def resolve(self) -> Self:
-        """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
         config.pool.validate()
         if config.envs != "local":

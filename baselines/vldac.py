@@ -90,7 +90,6 @@ class Config(ClippedConfig):
     """Weight of the value loss in the model's gradient (alpha of eq. 6), if it is not stopped."""
 
     def resolve(self) -> Self:
-        """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
         check_options(config, "value_lr", "value_coef", above=0)
         check_options(config, "value_warmup", "target_kl", least=0)
@@ -127,18 +126,13 @@ class VLDAC:
         self.steady.module.norm = self.value.norm
 
         # Without a stop-gradient, too, the head has its own learning rate.
-        self.optimizers = Optimizers(
-            {
-                "policy": policy_optimizer(run.weights.parameters, c.policy_lr),
-                "value": torch.optim.AdamW(self.value.parameters(), lr=c.value_lr, weight_decay=0.0),
-            },
-            c.max_grad_norm,
-            run.world,
-        )
+        value = torch.optim.AdamW(self.value.parameters(), lr=c.value_lr, weight_decay=0.0)
+        policy = policy_optimizer(run.weights.parameters, c.policy_lr)
+        self.optimizers = Optimizers({"policy": policy, "value": value}, c.max_grad_norm, run.world)
         self.collector = self.make_collector()
 
     def make_collector(self) -> Any:
-        """Return the collector that plays the rollouts."""
+        """Make what plays the rollouts."""
         return Collector(self.run.envs.make_runner(), self.run.policy, self.config.reward)
 
     def train(self, updates: Iterable[Update]) -> None:
@@ -194,8 +188,7 @@ class VLDAC:
         lr = self.optimizers.set_rate("policy", self.schedule.rate(update, run.state.env_steps))
         metrics.add("policy/lr", lr)
 
-        # The head learns before the policy moves; without a stop-gradient its last passes go with
-        # the policy's.
+        # The head learns before the policy moves; without a stop-gradient it then moves, too.
         joint = 0 if c.stop_gradient or lr == 0 else c.epochs  # passes of the head with the policy
         for rows, size in self.draw(batch, max(0, c.value_epochs - joint)):
             self.value_step(batch, rows, size, metrics)
@@ -281,11 +274,8 @@ def step_weights(batch: Batch, rows: Tensor, size: int) -> Tensor:
 
 
 class Standardise(nn.Module):
-    """Subtract the mean and divide by the deviation that `fit` saw, then scale each row to unit
-    deviation.
-
-    States have much in common and differ little; the last step bounds what comes later.
-    """
+    """Subtract the mean and divide by the deviation that `fit` saw; then rows get unit deviation.
+    States have much in common and differ little; the last step bounds what comes later."""
 
     mean: Tensor
     deviation: Tensor
@@ -346,8 +336,7 @@ def step_gae(
         final_values: [T, N] float, V of the final observation of a truncated episode; else ignored.
 
     Returns:
-        (advantages, returns), both [T, N]; returns = advantages + values, the targets of the value
-            head.
+        (advantages, returns), both [T, N]; returns = advantages + values, the value head's targets.
 
     >>> never, ends = torch.tensor([[False], [False]]), torch.tensor([[False], [True]])
     >>> rewards, values, none = torch.tensor([[0.0], [1.0]]), torch.zeros(2, 1), torch.zeros(1)
@@ -371,8 +360,7 @@ def token_ppo_loss(
     new: Tensor, old: Tensor, mask: Tensor, advantages: Tensor,
     *, clip: float, clip_high: float | None = None, sequence: bool = False, weights: Tensor | None = None,
 ) -> PolicyLoss:  # fmt: skip
-    """The VL-DAC policy loss (eq. 3): PPO's clipped objective per TOKEN, one advantage per
-    environment STEP.
+    """The VL-DAC policy loss (eq. 3): PPO's clipped objective per TOKEN, one advantage per STEP.
 
     L = -mean_t [ 1/|a_t| sum_i min(r_ti A_t, clip(r_ti, 1 - clip, 1 + clip) A_t) ]. The mean over a
     reply's tokens comes before the mean over steps, so a step weighs the same however long its
@@ -399,30 +387,20 @@ def token_ppo_loss(
 
 
 def value_loss(values: Tensor, returns: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Mean of (V - R)^2 / 2 over environment steps, no clipping (VL-DAC, text after eq. 4). Both
-    [B]; scalar.
-
-    With `weights` [B] it is the weighted sum instead.
-    """
+    """Mean of (V - R)^2 / 2 over environment steps [B], no clipping (VL-DAC, text after eq. 4);
+    with `weights` [B] the weighted sum."""
     return weigh(0.5 * (values.float() - returns.float()).square(), weights)
 
 
 def kl_estimate(new: Tensor, ref: Tensor, mask: Tensor, estimator: KLEstimator) -> Tensor:
-    """Per-token estimate of KL(pi_new || pi_ref) from tokens sampled by pi_new (VL-DAC eq. 5), 0 on
-    padding.
+    """KL(pi_new || pi_ref) by each token, sampled by pi_new (VL-DAC eq. 5); 0 on padding.
 
     With d = log pi_ref - log pi_new (clamped): k1 = -d (unbiased; its gradient as a LOSS is
     zero-mean noise, so use it inside the reward); k2 = d^2 / 2 (biased, but its gradient is the
     reverse KL's on policy, and grows with d alone: Schulman, 2020, "Approximating KL divergence";
     Liu et al., 2025, arXiv 2510.01555); k3 = e^d - d - 1 (unbiased on policy, never negative; the
     published code's). k3's gradient is e^d: one token that other tokens' steps made improbable can
-    outweigh a whole minibatch.
-
-    Args:
-        new, ref: [B, R] log-probabilities of the sampled tokens; mask: [B, R] bool.
-
-    Returns:
-        [B, R] float32.
+    outweigh a whole minibatch. All are [B, R], `new` and `ref` log-probabilities of sampled tokens.
     """
     d = log_ratio(ref, new, mask)
     if estimator == "k1":

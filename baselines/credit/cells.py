@@ -22,14 +22,14 @@ from .lines import TinyPolicy, draw_starts, noisy, play_lines, sum_gradient, tru
 from .measures import cosine, measure
 
 Estimators = Mapping[str, Estimator]
+# The tiny model in its run: gradient steps, policy [6, 6], states [36, H], gradients [36, 36].
 Point = tuple[int, Tensor, Tensor, Tensor]
-"""The tiny model in its run: gradient steps, policy [6, 6], states [36, H], gradients [36, 36]."""
 SIZE, LINE = 4, "NumberLine"  # episodes of a group; the environment whose truth is exact
 SLOW = ("bi-level GAE", "ArCHer")  # estimators without cosines
+# Points of the tiny model's supervised run: the mean probability of a right move there.
 POINTS = {"tiny, early": 0.6, "tiny, middle": 0.7, "tiny, late": 0.8}
-"""Points of the tiny model's supervised run: the mean probability of a right move there."""
+# Other policies: the share of turns in which a random legal action stands for the oracle's.
 ERRORS = {"half random": 0.5, "fifth random": 0.2, "random": 1.0}
-"""Other policies: the share of turns in which a random legal action stands for the oracle's."""
 ENVS: dict[str, tuple[tuple[str, Any], ...]] = {
     "vlgym/EZPoints-v1": (), "vlgym/TicTacToe-v0": (("opponents", "random"),),
     "vlgym/SokobanDrawn-v0": (("level", 0),), "vlgym/BabyAIGoTo-v0": (), "vlgym/ScreensGo-v0": (),
@@ -100,8 +100,7 @@ def run_cell(cell: Cell, estimators: Estimators, points: Mapping[str, Point]) ->
     """Return a cell's row."""
     begun = time.process_time()
     row = {"cell": cell.name, "targets": cell.targets, "policy": cell.policy}
-    exact = cell.env == LINE
-    row |= run_line(cell, estimators, points) if exact else run_branched(cell, estimators)
+    row |= run_line(cell, estimators, points) if cell.env == LINE else run_branched(cell, estimators)
     return row | {"seconds": round(time.process_time() - begun, 1)}
 
 
@@ -164,9 +163,7 @@ def explain(episodes: EpisodeBatch) -> float | None:
 def judge(estimators: Estimators, episodes: EpisodeBatch, truth: Truth) -> dict[str, Any]:
     """Compare every estimator with the truth."""
     estimates = apply(estimators, episodes)
-    return {
-        "episodes": episodes.returns.numel(),
-        "length": float(episodes.mask.sum(-1).double().mean()),
-        "critic": explain(episodes),
-        "measures": {name: measure(each, truth, episodes) for name, each in estimates.items()},
-    }  # fmt: skip
+    measures = {name: measure(each, truth, episodes) for name, each in estimates.items()}
+    length = float(episodes.mask.sum(-1).double().mean())
+    parts = {"episodes": episodes.returns.numel(), "length": length, "critic": explain(episodes)}
+    return parts | {"measures": measures}

@@ -111,10 +111,8 @@ def hash_numbers(*numbers: int) -> int:
 def play(
     env: Any, eyes: Any, policy: Policy, *, groups: int, size: int, seed: int, gamma: float = 1.0
 ) -> tuple[EpisodeBatch, Turns]:
-    """Play `size` episodes of different luck from each of `groups` starts.
-
-    `env` may be without pictures, which is faster; `eyes`, with pictures, repeats its steps.
-    """
+    """Play `size` episodes of different luck from each of `groups` starts. `env` may be without
+    pictures, which is faster; `eyes`, with pictures, repeats its steps."""
     zeros = torch.zeros(groups, size, env.max_turns, dtype=torch.int64)
     episodes = EpisodeBatch(zeros.double(), zeros.bool(), zeros, zeros.clone(), gamma)
     turns, keys, actions = Turns(), dict[str, int](), dict[str, int]()
@@ -150,10 +148,8 @@ def branch(env: Any, state: dict[str, Any], action: str | None, policy: Policy, 
 def sample_truth(
     env: Any, episodes: EpisodeBatch, turns: Turns, policy: Policy, *, branches: int, most: int, seed: int = 1
 ) -> Truth:
-    """Measure the advantage of at most `most` turns of an episode, by `branches` of Q and of V a half.
-
-    Q and V share their luck in pairs (common random numbers); halves and the episode share nothing.
-    """
+    """Measure the advantage of at most `most` turns an episode, by `branches` of Q and of V a half.
+    Q and V share their luck in pairs (common random numbers); halves and the episode share nothing."""
     lengths, shape = episodes.mask.sum(-1), (2, *episodes.mask.shape)
     truth = Truth(*torch.full((2, *shape), torch.nan).double())
     for half, g, k in np.ndindex(2, *lengths.shape):
@@ -161,11 +157,10 @@ def sample_truth(
         for t in measured.tolist():
             state, taken = turns[g, k, t]
             lucks = [hash_numbers(seed, half, g, k, t, number) for number in range(branches)]
-            q, v = (
-                np.array([branch(env, state, action, policy, x, episodes.gamma) for x in lucks])
-                for action in (taken, None)
-            )
-            gains = q - v
+            gains = np.zeros(branches)
+            for number, luck in enumerate(lucks):
+                q, v = (branch(env, state, x, policy, luck, episodes.gamma) for x in (taken, None))
+                gains[number] = q - v
             truth.halves[half, g, k, t] = gains.mean()
             truth.errors[half, g, k, t] = gains.std(ddof=1) / branches**0.5
     return truth

@@ -124,9 +124,7 @@ def fit_values(episodes: EpisodeBatch, count: int = 0) -> Tensor:
 
 def fit_twins(episodes: EpisodeBatch, count: int) -> tuple[Tensor, Tensor]:
     """Return ArCHer's Q and V of all turns, [2, G, K, T] each (arXiv 2402.19446, section 3).
-
-    Q's target is r + gamma V_target(s'), V's is Q_target(s, a) of the policy's replies.
-    """
+    Q's target is r + gamma V_target(s'), V's is Q_target(s, a) of the policy's replies."""
     earlier, generator = episodes.earlier or episodes, torch.Generator().manual_seed(0)
     sizes = [read(earlier).shape[-1], count]
     critics, targets = (Critics(sizes[0], count, WIDTH) for _ in range(2))

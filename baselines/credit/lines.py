@@ -116,11 +116,8 @@ def true_gradient(played: Played, plus: np.ndarray) -> Tensor:
 
 
 class TinyPolicy:
-    """The tiny model and its prompts of every two numbers, `keys`, those of one target.
-
-    One of two legal replies answers. So the gradient of a log-probability is a multiple of that of
-    their log-odds: a vector per prompt, with all inner products in one matrix.
-    """
+    """The tiny model and its prompts of every two numbers, `keys`. One of two legal replies answers,
+    so a log-probability's gradient is a multiple of that of their log-odds: a vector per prompt."""
 
     def __init__(self, seed: int = 0) -> None:
         family = load_family("tiny", image_tokens=16, seed=seed, device="cpu")

@@ -78,11 +78,8 @@ def sum_groups(group: np.ndarray, count: int, values: np.ndarray) -> np.ndarray:
 
 
 def decompose(x: np.ndarray, a: np.ndarray, b: np.ndarray, group: np.ndarray, alike: np.ndarray) -> tuple[float, float]:
-    """Return root mean square bias and variance of an estimate given picture, turn and action.
-
-    The mean product of the errors of two alike turns of different groups, one against each half, is
-    the square of the bias.
-    """
+    """Return root mean square bias and variance of an estimate given picture, turn and action. The
+    squared bias is the mean product of errors of alike turns of two groups, one for each half."""
     # Sums over the turns of each group that are alike.
     _, kind = np.unique(alike, return_inverse=True)
     pair, part = np.unique(np.stack([kind, group]), axis=1, return_inverse=True)

@@ -34,11 +34,10 @@ CACHED_IMAGES = 2048  # distinct images whose features are kept until the vision
 PREFILL_TOKENS = 2**15  # prompt tokens of one prefill pass while sampling, padding counted
 LOGIT_CHUNK = 2**26  # logits held at once (256 MB in float32)
 
+# (numbers of rows, the ids of each reply so far) -> is it over, though its turn has not ended?
 Over = Callable[[Sequence[int], Sequence[Sequence[int]]], list[bool]]
-"""(numbers of rows, the ids of each reply so far) -> is it over, though its turn has not ended?"""
-
+# A stop rule (`make_stop`): the text so far -> after how many characters it is over, if it is.
 Stop = Callable[[str], int | None]
-"""A stop rule (`make_stop`): the text so far -> after how many characters it is over, if it is."""
 
 
 # ---- prompts: keys, values and states ------------------------------------------------------------
@@ -59,15 +58,45 @@ def common_prefix(prompts: Sequence[Prompt]) -> int:
     return limit if limit >= SHORTEST_PREFIX else 0
 
 
-class Prefill:
-    """Runs prompts through a model, images as vision features."""
+class Replies(NamedTuple):
+    """Sampled replies of a batch, right-padded."""
 
-    def __init__(self, family: Family, *, vision_of: Prefill | None = None) -> None:
+    ids: Tensor  # [B, R] int64, with the end-of-turn token where there is one; pad id beyond
+    mask: Tensor  # [B, R] bool, True on sampled tokens; from the loop, never inferred from ids
+    logp: Tensor  # [B, R] float32, log-probability of each token when it was sampled; 0 beyond
+    hidden: Tensor  # [B, H] float32, state of the LAST PROMPT token: the value head's input
+    cut: Tensor  # [B] bool, the reply ran into the token limit before it was over
+    texts: Sequence[str] = ()  # `decode` leaves them to `sample`
+
+
+class Engine:
+    """Samples and scores with one model; images are vision features.
+
+    Args:
+        max_new_tokens: longest reply, its end-of-turn token included.
+        parsers: of prompts without a turn, whose environment has its own stop rule. A reply ends
+            where one of them reads an action (`find_end`), or at its end-of-turn token.
+        vision_of: an engine with the same vision tower, whose features are used.
+    """
+
+    name = "engine"
+
+    def __init__(
+        self, family: Family, *, max_new_tokens: int, parsers: Sequence[Parser] = (), vision_of: Engine | None = None
+    ) -> None:
         self.family, self.decoder, self.vision_of = family, family.decoder, vision_of
+        self.max_new_tokens, self.parsers = max_new_tokens, tuple(parsers)
+        self.stop = torch.tensor(family.stop_ids, device=family.device)
         self.embedding = family.language_model.embed_tokens
         self.suppress = torch.zeros(family.rows, device=family.device)
         self.suppress[list(family.suppressed)] = float("-inf")
         self.temperature = 1.0  # logits are divided by it, in sampling and scoring alike
+
+        # A CUDA graph replays a step of decoding where the cache keeps its shape.
+        self.static = family.device.type == "cuda"
+        self.stream: Any = torch.cuda.Stream(family.device) if self.static else None
+
+        # What was computed is kept while the weights have these versions.
         self._features: Fifo = Fifo(CACHED_IMAGES)
         self._entries: Fifo = Fifo(1)  # as many as `PROMPT_BYTES` hold of the newest prompt's size
         vision = set(family.vision_parameters())
@@ -76,12 +105,8 @@ class Prefill:
         self._vision_stamp: list[int] = []
         self._text_stamp: list[int] = []
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """[..., H] -> [..., V] float32 over the temperature, special tokens at -inf."""
-        return self.restrict(self.family.logits(hidden))
-
     def restrict(self, logits: Tensor) -> Tensor:
-        """Logits [..., V] of the model -> those that are sampled from."""
+        """Logits [..., V] of the model -> those sampled from: special tokens have -inf."""
         return (logits if self.temperature == 1.0 else logits / self.temperature) + self.suppress
 
     def prefill(self, prompts: Sequence[Prompt], train_vision: bool) -> tuple[list[Segment], Tensor]:
@@ -142,8 +167,7 @@ class Prefill:
             missing = distinct[at : at + size]
             segments, last = self.prefill(missing, train_vision=False)
 
-            # A prompt's own entry joins its segments without padding, so that any batch can take
-            # it.
+            # An entry joins its segments without padding, so that any batch can take it.
             for row, prompt in enumerate(missing):
                 parts = []
                 for segment in segments:
@@ -206,12 +230,7 @@ class Prefill:
             self._entries.clear()
             self._vision_stamp, self._text_stamp = vision, text
 
-
-# ---- how likely stored replies are, with gradients -----------------------------------------------
-
-
-class Scorer(Prefill):
-    """Log-probabilities of replies to prompts."""
+    # ---- how likely stored replies are, with gradients ------------------------------------------
 
     def score(self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, *, train_vision: bool = False) -> Tensor:
         """Log-probabilities of stored replies under the weights now, [B, R] float32, 0 where masked.
@@ -270,7 +289,8 @@ class Scorer(Prefill):
         """[M, H], [M] -> [M] float32, in chunks that bound the memory of the logits."""
 
         def chunk(h: Tensor, target: Tensor) -> Tensor:
-            return -F.cross_entropy(self.logits(h), target, reduction="none")
+            logits = self.restrict(self.family.logits(h))
+            return -F.cross_entropy(logits, target, reduction="none")
 
         size = max(1, LOGIT_CHUNK // self.suppress.shape[0])
         if len(targets) <= size:
@@ -278,58 +298,13 @@ class Scorer(Prefill):
         parts = zip(hidden.split(size), targets.split(size), strict=True)
         return torch.cat([checkpoint(chunk, h, target, use_reentrant=False) for h, target in parts])
 
-
-def summarise(fed: Tensor, mask: Tensor) -> Tensor:
-    """Mean and last of the states of each reply's tokens: [B, R, H] and [B, R] bool -> [B, 2 H]."""
-    lengths = mask.sum(-1, keepdim=True)
-    end = fed.take_along_dim((lengths - 1).unsqueeze(-1), 1).squeeze(1)
-    return torch.cat([(fed * mask.unsqueeze(-1)).sum(1) / lengths, end], dim=-1)
-
-
-# ---- sampling ------------------------------------------------------------------------------------
-
-
-class Replies(NamedTuple):
-    """Sampled replies of a batch, right-padded."""
-
-    ids: Tensor  # [B, R] int64, with the end-of-turn token where there is one; pad id beyond
-    mask: Tensor  # [B, R] bool, True on sampled tokens; from the loop, never inferred from ids
-    logp: Tensor  # [B, R] float32, log-probability of each token when it was sampled; 0 beyond
-    hidden: Tensor  # [B, H] float32, state of the LAST PROMPT token: the value head's input
-    cut: Tensor  # [B] bool, the reply ran into the token limit before it was over
-    texts: Sequence[str] = ()  # `decode` leaves them to `sample`
-
-
-class Engine(Scorer):
-    """Samples and scores with one model.
-
-    Args:
-        max_new_tokens: longest reply, its end-of-turn token included.
-        parsers: of prompts without a turn, whose environment has its own stop rule. A reply is over as
-            soon as one of them reads an action (`find_end`), or at its end-of-turn token.
-        vision_of: an engine with the same vision tower, whose features are used.
-    """
-
-    name = "engine"
-
-    def __init__(
-        self, family: Family, *, max_new_tokens: int, parsers: Sequence[Parser] = (), vision_of: Prefill | None = None
-    ) -> None:
-        super().__init__(family, vision_of=vision_of)
-        self.max_new_tokens, self.parsers = max_new_tokens, tuple(parsers)
-        self.stop = torch.tensor(family.stop_ids, device=family.device)
-        self.static = family.device.type == "cuda"
-        self.stream: Any = torch.cuda.Stream(family.device) if self.static else None
+    # ---- sampling --------------------------------------------------------------------------------
 
     def describe(self) -> dict[str, Any]:
         """Limits and numbers of the model, for a run's record."""
-        family = self.family
-        return {
-            "max_new_tokens": self.max_new_tokens,
-            **family.describe_images(),
-            "dtype": str(next(family.model.parameters()).dtype).removeprefix("torch."),
-            "device": str(family.device),
-        }
+        dtype = str(next(self.family.model.parameters()).dtype).removeprefix("torch.")
+        sizes = {"max_new_tokens": self.max_new_tokens, **self.family.describe_images()}
+        return {**sizes, "dtype": dtype, "device": str(self.family.device)}
 
     @torch.no_grad()
     def sample(
@@ -360,8 +335,7 @@ class Engine(Scorer):
         rule, draws = over if rules else None, draws.to(self.family.device)
         ids, mask, logp, hidden, cut, _ = self.decode(prompts, draws, temperature, rule)
 
-        # `decode` asks the rules every `CHECK` tokens, so a reply is shortened to where it was
-        # over.
+        # `decode` asks the rules every `CHECK` tokens, so a reply may be too long.
         lengths = mask.sum(-1).tolist()
         rows = [row[:length] for row, length in zip(ids.tolist(), lengths, strict=True)]
         for i, row in enumerate(rows):
@@ -401,7 +375,7 @@ class Engine(Scorer):
 
         def note(hidden: Tensor) -> None:
             """Choose the next token of each row, and write it down."""
-            scores = torch.log_softmax(self.logits(hidden), dim=-1)
+            scores = torch.log_softmax(self.restrict(self.family.logits(hidden)), dim=-1)
             token.copy_(choose(scores, draws[state.t, rows], temperature))
             ids[rows, state.t] = torch.where(ended, self.family.pad_id, token)
             chosen = scores.gather(-1, token.unsqueeze(-1)).squeeze(-1)
@@ -418,9 +392,8 @@ class Engine(Scorer):
             due = done % CHECK == 0
             if over is not None and due:
                 going = (~ended).nonzero().squeeze(-1)
-                replies = ids[rows[going], :done].tolist()
-                done_rows = over(rows[going].tolist(), replies)
-                ended[going] = torch.tensor(done_rows, dtype=torch.bool, **new)
+                over_now = over(rows[going].tolist(), ids[rows[going], :done].tolist())
+                ended[going] = torch.tensor(over_now, dtype=torch.bool, **new)
 
             # Counting waits for the device, which a graph would leave idle.
             counted = due or not static or done == limit
@@ -460,8 +433,7 @@ class Engine(Scorer):
                 step()
         except RuntimeError as error:
             self.static, reason = False, str(error).split("\n")[0]
-            slower = "decoding goes on without, slower"
-            print(f"no CUDA graph of a token ({reason}): {slower}", flush=True)
+            print(f"no CUDA graph of a token ({reason}): decoding goes on without, slower", flush=True)
             return step
         return graph.replay
 
@@ -469,6 +441,13 @@ class Engine(Scorer):
     def last_hidden(self, prompts: Sequence[Prompt]) -> Tensor:
         """State of the last prompt token, [B, H] float32: the value head's input."""
         return torch.stack([entry[2] for entry in self.prefill_cached(prompts)]).float()
+
+
+def summarise(fed: Tensor, mask: Tensor) -> Tensor:
+    """Mean and last of the states of each reply's tokens: [B, R, H] and [B, R] bool -> [B, 2 H]."""
+    lengths = mask.sum(-1, keepdim=True)
+    end = fed.take_along_dim((lengths - 1).unsqueeze(-1), 1).squeeze(1)
+    return torch.cat([(fed * mask.unsqueeze(-1)).sum(1) / lengths, end], dim=-1)
 
 
 def make_engine(family: Family, **options: Any) -> Engine:

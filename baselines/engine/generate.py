@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
+from transformers import GenerationConfig, LogitsProcessorList, StoppingCriteriaList
 
 from ..models.family import Prompt
 from ..models.library import LibraryFamily
@@ -25,13 +25,27 @@ class PlainEngine(Engine):
 
     @torch.no_grad()
     def decode(self, prompts: Sequence[Prompt], draws: Tensor, temperature: float, over: Over | None) -> Replies:
-        """See `Engine.decode`."""
         limit = len(draws)
         inputs = self.family.inputs(prompts)
         width = inputs["input_ids"].shape[1]
 
+        chosen: list[Tensor] = []  # log-probabilities of a token of each row
+
+        def pick(rows: Tensor, scores: Tensor) -> Tensor:
+            """Leave every row one next token, so that the library's argmax takes it."""
+            logp = torch.log_softmax(self.restrict(scores.float()), dim=-1)
+            token = choose(logp, draws[rows.shape[1] - width], temperature).unsqueeze(-1)
+            chosen.append(logp.gather(-1, token).squeeze(-1))
+            return torch.full_like(logp, float("-inf")).scatter(-1, token, 0.0)
+
+        def stop(rows: Tensor, scores: Any, **_: Any) -> Tensor:
+            """End rows whose reply is over; asked every `CHECK` steps, as in `Engine.decode`."""
+            new, ended = rows[:, width:], [False] * len(rows)
+            if over is not None and new.shape[1] % CHECK == 0:
+                ended = over(range(len(new)), new.tolist())
+            return torch.tensor(ended, device=rows.device)
+
         # Tokens are chosen here: checkpoints' generation configs cut the distribution.
-        chooser = _Choose(self, draws, temperature, width)
         settings = GenerationConfig(
             do_sample=False, num_beams=1, max_new_tokens=limit, min_new_tokens=0, use_cache=True,
             eos_token_id=list(self.family.stop_ids), pad_token_id=self.family.pad_id,
@@ -39,20 +53,19 @@ class PlainEngine(Engine):
         with _swapped(self.family.model, settings), self._states() as states:
             rows = self.family.model.generate(
                 **inputs,
-                logits_processor=LogitsProcessorList([chooser]),
-                stopping_criteria=StoppingCriteriaList([_Stop(over, width)] if over else []),
+                logits_processor=LogitsProcessorList([pick]),
+                stopping_criteria=StoppingCriteriaList([stop] if over else []),
             )[:, width:]
 
         # The library stops at the longest reply; `Replies` of `decode` are as wide as the limit.
         stops, spare = torch.isin(rows, self.stop), (0, limit - rows.shape[1])
         mask = F.pad(stops.cumsum(-1) - stops.long() == 0, spare)
         ids = F.pad(rows, spare).masked_fill(~mask, self.family.pad_id)
-        logp = F.pad(torch.stack(chooser.chosen, dim=1)[:, : rows.shape[1]], spare).masked_fill(~mask, 0.0)
+        logp = F.pad(torch.stack(chosen, dim=1)[:, : rows.shape[1]], spare).masked_fill(~mask, 0.0)
         return Replies(ids, mask, logp, states[0][:, -1], ~stops.any(-1))
 
     @torch.no_grad()
     def last_hidden(self, prompts: Sequence[Prompt]) -> Tensor:
-        """See `Engine.last_hidden`."""
         with self._states() as states:
             self.family.model(**self.family.inputs(prompts), logits_to_keep=1)
         return states[0][:, -1].float()
@@ -60,7 +73,7 @@ class PlainEngine(Engine):
     def score_states(
         self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, *, train_vision: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """See `Scorer.score_states`; gradients reach a vision tower that asks for them."""
+        """See `Engine.score_states`; gradients reach a vision tower that asks for them."""
         length = int(mask.sum(-1).max())
         ids, real, spare = ids[:, :length], mask[:, :length], (0, ids.shape[1] - length)
         inputs = self.family.inputs(prompts, ids, real)
@@ -72,7 +85,6 @@ class PlainEngine(Engine):
 
     @torch.no_grad()
     def reply_states(self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """See `Scorer.reply_states`."""
         length, inputs = ids.shape[1], self.family.inputs(prompts, ids, mask)
         with self._states() as states:
             self.family.model(**inputs, logits_to_keep=length + 1, use_cache=False)
@@ -82,9 +94,8 @@ class PlainEngine(Engine):
     def _states(self) -> Iterator[list[Tensor]]:
         """The last layer's states of every forward pass inside, [B, T, H] each."""
         states: list[Tensor] = []
-        hook = self.family.model.model.register_forward_hook(
-            lambda module, args, out: states.append(out.last_hidden_state)
-        )
+        model = self.family.model.model
+        hook = model.register_forward_hook(lambda module, args, out: states.append(out.last_hidden_state))
         try:
             yield states
         finally:
@@ -99,31 +110,3 @@ def _swapped(model: Any, settings: GenerationConfig) -> Iterator[None]:
         yield
     finally:
         model.generation_config = own
-
-
-class _Choose(LogitsProcessor):
-    """Chooses the next tokens: leaves every row one, so that the library's argmax takes it."""
-
-    def __init__(self, engine: PlainEngine, draws: Tensor, temperature: float, width: int) -> None:
-        self.engine, self.draws, self.temperature = engine, draws, temperature
-        self.width, self.chosen = width, list[Tensor]()
-
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        logp = torch.log_softmax(self.engine.restrict(scores.float()), dim=-1)
-        uniform = self.draws[input_ids.shape[1] - self.width]
-        token = choose(logp, uniform, self.temperature).unsqueeze(-1)
-        self.chosen.append(logp.gather(-1, token).squeeze(-1))
-        return torch.full_like(logp, float("-inf")).scatter(-1, token, 0.0)
-
-
-class _Stop(StoppingCriteria):
-    """Ends rows whose reply is over; asked every `CHECK` steps, as in `Engine.decode`."""
-
-    def __init__(self, over: Over, width: int) -> None:
-        self.over, self.width = over, width
-
-    def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:
-        new = input_ids[:, self.width :]
-        due = new.shape[1] % CHECK == 0
-        ended = self.over(range(len(new)), new.tolist()) if due else [False] * len(new)
-        return torch.tensor(ended, device=input_ids.device)

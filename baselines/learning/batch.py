@@ -220,7 +220,6 @@ class Metrics:
         self.values: defaultdict[str, list[float]] = defaultdict(list)
 
     def add(self, name: str, value: float) -> None:
-        """Note one value."""
         self.values[name].append(value)
 
     def add_policy(self, policy: PolicyLoss, kl: Tensor | None, weights: Tensor) -> None:
@@ -282,11 +281,8 @@ class Optimizers:
         return rate
 
     def step(self, name: str, loss: float, metrics: Metrics) -> None:
-        """Clip and step one optimizer, then clear its gradients; non-finite ones are skipped.
-
-        Raises:
-            FailedError: `MAX_SKIPS` in a row were skipped.
-        """
+        """Clip and step one optimizer, then clear its gradients; non-finite ones are skipped, and
+        `MAX_SKIPS` of them in a row are a `FailedError`."""
         optimizer = self.named[name]
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         distributed.sum_gradients(parameters, self.world)
@@ -300,8 +296,7 @@ class Optimizers:
             self.skips_in_a_row += 1
         else:
             optimizer.step()
-            # A fused optimizer does not count up the version of a tensor, by which engines notice
-            # new weights.
+            # A fused optimizer does not count up a tensor's version, by which engines notice it.
             torch.autograd.graph.increment_version(parameters)
             self.skips_in_a_row = 0
         optimizer.zero_grad(set_to_none=True)

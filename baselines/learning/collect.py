@@ -45,8 +45,8 @@ from .recording import EpisodeRecorder
 
 # ---- environments --------------------------------------------------------------------------------
 
+# Most tokens per image of the models built here, by family or environment; 64 elsewhere.
 FAMILY_IMAGE_TOKENS = {"NumberLine": 16, "miniworld": 16, "sight": 16, "cards": 36, "sokoban": 49}
-"""Most tokens per image of the models built here, by family or environment; 64 elsewhere."""
 
 
 class Environments:
@@ -57,9 +57,6 @@ class Environments:
         group: size of the groups into which a process's environments are split evenly.
         where, curriculum, pictures: `--envs`, `--curriculum`, `--pictures`; seed: of its choices.
         timeout: seconds that a worker has for an answer.
-
-    Raises:
-        UserError: an option is wrong, or the environments cannot be split evenly.
     """
 
     def __init__(
@@ -71,15 +68,13 @@ class Environments:
         self.pictures = pictures
         self.failures: list[Failure] = []  # in this process, not written down yet
         if curriculum is not None and LEVEL in kwargs:
-            both = "--curriculum chooses the level, and so does --env-kwargs level=..."
-            raise UserError(f"{both}; leave one out.")
+            raise UserError("--curriculum chooses the level, and so does --env-kwargs level=...; leave one out.")
         self.course = None if curriculum is None else Course(curriculum, self.ids, seed=seed)
         self._aside: dict[tuple[int, str], Any] = {}  # of slots that play another id now
         self.total, self.count = total, share_of(total, world.size)  # of all, and of this process
         self.first = world.rank * self.count  # number of this process's first one
         share_of(self.count, group, "--num-envs of a process:", "groups of --group")
-        tell = partial(print, flush=True)
-        self.group: EnvGroup = open_group(where, envs=self.count, limit=timeout, tell=tell)
+        self.group: EnvGroup = open_group(where, envs=self.count, limit=timeout, tell=partial(print, flush=True))
 
     def make(self, index: int, env_id: str | None = None) -> Any:
         """Make environment `index` of this process; without an id, ids take turns."""
@@ -140,8 +135,7 @@ class Environments:
 
 
 def count_image_tokens(model: str, env_ids: Sequence[str]) -> int | None:
-    """Most tokens per image by default: those of the model's training, for models built here what
-    the environments need, for others as many as their processor allows (`None`)."""
+    """Default of `--image-tokens`; None: as many as the model's processor allows."""
     if model not in BUILT:
         return read_limits(model).image_tokens
     specs = [get_registry().get(env_id) for env_id in env_ids]
@@ -199,8 +193,7 @@ def repeats_itself(record: StepRecord) -> bool:
     return max(counts.values(), default=0) >= REPEATS
 
 
-Rows = Sequence[Sequence[StepRecord]]
-"""Records of a rollout, [T][N]: steps in time, environments."""
+Rows = Sequence[Sequence[StepRecord]]  # records of a rollout, [T][N]: steps in time, environments
 
 
 class Followed:
@@ -215,10 +208,8 @@ class Followed:
     def make_batch(
         self, records: Sequence[StepRecord], ended: Sequence[tuple[bool, float]], seconds: float | None = None
     ) -> tuple[Batch, dict[str, float]]:
-        """Lay out a rollout's records, and return the metrics that every rollout logs.
-
-        `ended` has (success, return) of each ended episode; `seconds` were spent in environments.
-        """
+        """Lay out a rollout's records, and return the metrics that every rollout logs. `ended` has
+        (success, return) of each ended episode; `seconds` were spent in environments."""
         samples, spans = [record.extra for record in records], [record.span for record in records]
         batch = lay_out(samples, spans, self.policy.engine.family.pad_id)
         success, total = np.mean(ended, axis=0).tolist() if ended else (math.nan, math.nan)
@@ -274,16 +265,14 @@ class Followed:
         cut = [(t, n) for t, n, r in places if r.truncated and not r.terminated]
         prompts = [family.encode(rows[t][n].final_messages or []) for t, n in cut]
         prompts += self._next_prompts()
-        values = torch.zeros(0, device=family.device)
-        if prompts:
-            values = value(self.policy.engine.last_hidden(prompts))
+        none = torch.zeros(0, device=family.device)
+        values = value(self.policy.engine.last_hidden(prompts)) if prompts else none
         final = values.new_zeros(len(rows), len(rows[0]))
         for (t, n), v in zip(cut, values, strict=False):
             final[t, n] = v
         return values[len(cut) :], final
 
     def _next_prompts(self) -> list[Prompt]:
-        """The prompts that wait for a reply."""
         return []
 
     def recall(self) -> dict[str, Any]:

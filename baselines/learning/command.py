@@ -19,13 +19,12 @@ from vlgym.terminal import measure_width, run_command
 from ..runs import distributed
 from .config import RunConfig, chosen
 
-USUAL = frozenset({
+USUAL = frozenset({  # options shared by the learners that `--help` shows; `--help-all` shows all
     "env", "model", "out", "resume", "preset", "seed", "updates", "env_steps", "num_envs", "envs",
     "rollout_steps", "epochs", "minibatch", "lr", "kl_coef", "max_new_tokens", "image_tokens",
     "history_images", "temperature", "env_kwargs", "eval_episodes", "eval_every", "export",
     "device", "warm.steps", "warm.reading", "lora.rank", "reward.unreadable_penalty",
 })  # fmt: skip
-"""Options shared by the learners that `--help` shows; `--help-all` shows every one."""
 
 C = TypeVar("C")
 
@@ -34,8 +33,7 @@ def parse(config: type[C], description: str | None, arguments: Sequence[str] | N
     """Read a command line of options; a learner's has the named preset's defaults."""
     words = sys.argv[1:] if arguments is None else arguments
 
-    # `python -m baselines.NAME` runs the module as __main__; help names the command as it was
-    # typed.
+    # `python -m baselines.NAME` runs the module as __main__; help names the command as typed.
     spec = getattr(sys.modules[config.__module__], "__spec__", None)
     program = f"python -m {spec.name}" if spec else None
     text = fold(description or "", measure_width(sys.stdout))

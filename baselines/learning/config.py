@@ -36,7 +36,7 @@ from ..runs.logs import TrackerName, check_tracker
 from . import losses
 from .batch import Passes, Schedule
 from .collect import Environments, RewardOptions
-from .warm_start import WarmConfig
+from .warm_start import WARM_STEPS, WarmConfig
 
 DEFAULT_ENV, DEFAULT_MODEL = "vlgym/NumberLine-v1", "tiny"
 
@@ -211,10 +211,9 @@ class RunConfig:
         """Fill in what depends on the model, and raise `UserError` for a value out of its range."""
         # Defaults that follow from the model, the device and the prompts.
         model, device = self.model or DEFAULT_MODEL, choose_device(self.device)
-        warm_steps = self.warm.steps
+        warm_steps, tiny = self.warm.steps, is_tiny(model)
         if warm_steps is None:
-            warm_steps = 600 if model in BUILT else 0
-        tiny = is_tiny(model)
+            warm_steps = WARM_STEPS if model in BUILT else 0
         large = not tiny and device.startswith("cuda")
         pictured = shows_picture(self.environment_arguments())
         see = pictured and (self.train_vision or (model == SMOLLM2 and not self.lora.rank))
@@ -297,7 +296,6 @@ class ClippedConfig(RunConfig):
     """Weight of an entropy bonus: the mean over replies' tokens, in nats."""
 
     def resolve(self) -> Self:
-        """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
         check_options(config, "clip", above=0)
         check_options(config, "clip_high", "entropy_coef", least=0)
@@ -421,7 +419,6 @@ def apply(config: P, name: str) -> P:
             other = "this learner does not have; the presets of other learners are for their own commands"
             raise UserError(f"--preset {name} sets {path}, which {other}.")
         if group:
-            values[group] = replace(values.get(group, getattr(config, group)), **{inner: value})
-        else:
-            values[inner] = value
+            value = replace(values.get(group, getattr(config, group)), **{inner: value})
+        values[group or inner] = value
     return replace(config, **values)  # type: ignore[type-var]

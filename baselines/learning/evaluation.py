@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -33,9 +34,7 @@ from ..runs.logs import LOG_FILE, RunLog, draw_success, read_rows
 from .collect import Environments
 from .state import RunState
 
-MODEL, ADAPTER, BASE, BEST = "model", "adapter", "base", "best"
-"""Folders in a run's."""
-
+MODEL, ADAPTER, BASE, BEST = "model", "adapter", "base", "best"  # folders in a run's
 VAL, TEST = "val", "test"
 
 # ---- the best model ------------------------------------------------------------------------------
@@ -51,18 +50,17 @@ def read_best(folder: Path) -> dict[str, Any] | None:
         note = read_checkpoint_record(path)
         return {name: note[name] for name in ("update", "env_steps", "success", "mean_return", VAL)} | note
     except (UserError, KeyError, TypeError) as error:
-        advice = f"Move {folder} away to go on without that model."
-        raise UserError(f"{path} is damaged ({error}). {advice}") from None
+        raise UserError(f"{path} is damaged ({error}). Move {folder} away to go on without that model.") from None
 
 
 def keep_best(folder: Path, reports: Sequence[Mapping[str, Any]], family: Family, notes: Mapping[str, Any]) -> bool:
     """Write the model to `folder` if its validation reports beat those of the one there."""
-    first, count = reports[0], len(reports)
-    success, mean_return = (sum(report[name] for report in reports) / count for name in ("success", "mean_return"))
+    names = ("success", "mean_return")
+    success, mean_return = (fmean(report[name] for report in reports) for name in names)
     known = read_best(folder)
     if known is not None and (success, mean_return) <= (known["success"], known["mean_return"]):
         return False
-    note = {name: first[name] for name in ("update", "env_steps")}
+    note = {name: reports[0][name] for name in ("update", "env_steps")}
     note |= {"success": success, "mean_return": mean_return, VAL: list(reports)}
     lora.export_merged(family, folder, {**notes, EVALUATION: seal(note)})
     return True
@@ -85,8 +83,7 @@ def load_best(folder: Path, sampler: Engine) -> Engine:
 GAP_EPISODES = 12  # canary episodes of `sight/gap`
 FLOOR_EPISODES = 60  # played by random policy and oracle where registry.yaml has no numbers
 
-Bound = Mapping[str, float]
-"""`{"success", "return", "se"}` of a policy: `se` is the standard error of the mean return."""
+Bound = Mapping[str, float]  # "success", "return" and its standard error "se" of a policy
 
 
 def held_out(
@@ -155,7 +152,7 @@ def draw_run(out: Path, envs: Environments, state: RunState, log: RunLog, *, tit
         for at in steps:
             scores = [e[pictures]["success"] for e in chosen if e["env_steps"] == at and pictures in e]
             if scores:
-                controls.setdefault(pictures, []).append((at, sum(scores) / len(scores)))
+                controls.setdefault(pictures, []).append((at, fmean(scores)))
     path = out / "curve.png"
     draw_success(
         path, read_rows(out / LOG_FILE), title=title, name=name, num_envs=envs.count,
@@ -195,9 +192,8 @@ def find_blind(env_id: str, envs: Environments) -> Bound | None:
 
 
 def _pool(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Mean over environments."""
     names = ("success", "success_low", "success_high", "mean_return", "return_se")
-    means = {key: sum(r[key] for r in rows) / len(rows) for key in (*names, "invalid_rate", "cut_rate")}
+    means = {key: fmean(r[key] for r in rows) for key in (*names, "invalid_rate", "cut_rate")}
     return {"env_steps": rows[0]["env_steps"], **means}
 
 

@@ -74,12 +74,11 @@ def rate_pool(run: Any, games: GameCollector) -> None:
             results = tournament.play(lambda _: advance())
         ratings = rate(results)
         write_tables(folder, f"{run.title}: rating", results, ratings)
-        if is_cooperative(results):
-            table = folder / "table.md"
-            run.log.say(f"rating: both seats are paid the same; mean returns of the pairs: {table}")
-            continue
-        scores = ", ".join(f"{each.name} {each.rating:+.0f} [{each.interval}]" for each in ratings)
-        run.log.say(f"rating: {scores}; {folder / 'table.md'}")
+        scores = "both seats are paid the same; mean returns of the pairs:"
+        if not is_cooperative(results):
+            each = (f"{rating.name} {rating.rating:+.0f} [{rating.interval}]" for rating in ratings)
+            scores = f"{', '.join(each)};"
+        run.log.say(f"rating: {scores} {folder / 'table.md'}")
 
 
 @dataclass(frozen=True)
@@ -106,8 +105,7 @@ class PoolOptions:
         check_options(self, "past", "fixed", group="pool.", least=0, most=1)
         if self.past + self.fixed > 1:
             shares = f"--pool.past {self.past:g} and --pool.fixed {self.fixed:g}"
-            most = "together they may be 1 at most"
-            raise UserError(f"{shares} are shares of the same games; {most}.")
+            raise UserError(f"{shares} are shares of the same games; together they may be 1 at most.")
         check_options(self, "every", group="pool.", least=1, most=10**9)
         check_options(self, "size", group="pool.", least=1, most=1000)
         check_options(self, "rating_games", group="pool.", least=0, most=10**6)
@@ -153,9 +151,8 @@ class Pool:
         if update not in self._loaded:
             self._loaded = dict(list(self._loaded.items())[-1:])  # a game of two swaps them
             self._loaded[update] = load_tensors(self._file(update), member["file"], self.device)
-        past = self._loaded[update]
         now = {name: parameter.detach().clone() for name, parameter in self._own.items()}
-        self._put(past)
+        self._put(self._loaded[update])
         try:
             yield
         finally:
@@ -271,8 +268,8 @@ class GameCollector(Followed):
         draw, own = float(self.rng.random()), int(self.rng.integers(game.seats))
         options = self.pool.options
         name = options.names()[int(self.rng.integers(len(options.names())))]
-        other: Player = now
-        kind = "itself"
+        other: Player
+        other, kind = now, "itself"
         if draw < options.past:
             other, kind = past, "past"
         elif draw < options.past + options.fixed:
@@ -291,8 +288,7 @@ class GameCollector(Followed):
 
     def get_state(self) -> dict[str, Any]:
         """JSON-able state; between updates no game is open."""
-        rng = self.rng.bit_generator.state
-        return {"next": self.next, "rng": rng, "pool": self.pool.get_state()}
+        return {"next": self.next, "rng": self.rng.bit_generator.state, "pool": self.pool.get_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore `get_state`."""

@@ -36,17 +36,11 @@ class PolicyLoss(NamedTuple):
 
 
 def leave_one_out(returns: Tensor) -> Tensor:
-    """Advantage of each of K attempts at one start state over the mean of the K - 1 others (VL-DAC
-    eq. 2).
+    """Advantage of each of K attempts at one start over the mean of the others (VL-DAC eq. 2).
 
     A_k = K / (K - 1) * (R_k - mean_j R_j), as its source (LOOP, arXiv 2502.01600) defines it; the
-    printed equation sums over j != k with a mean's normalisation.
-
-    Args:
-        returns: [..., K] float, K >= 2 attempts in the last dimension.
-
-    Raises:
-        ValueError: K < 2.
+    printed equation sums over j != k with a mean's normalisation. [..., K] float; a `ValueError`
+    where K < 2.
 
     >>> leave_one_out(torch.tensor([1.0, 0.0, 0.0]))
     tensor([ 1.0000, -0.5000, -0.5000])
@@ -58,14 +52,8 @@ def leave_one_out(returns: Tensor) -> Tensor:
 
 
 def group_relative(returns: Tensor, *, eps: float = 1e-6) -> Tensor:
-    """(R_k - mean) / (std + eps) within each group (GRPO, arXiv 2402.03300, section 4.1.2).
-
-    Args:
-        returns: [..., K] float, K >= 2 attempts in the last dimension.
-
-    Raises:
-        ValueError: K < 2.
-    """
+    """(R_k - mean) / (std + eps) in each group, [..., K] (GRPO, arXiv 2402.03300, section 4.1.2).
+    A `ValueError` where K < 2."""
     if returns.shape[-1] < 2:
         raise ValueError(f"group-relative advantages need at least 2 attempts per group, got {returns.shape[-1]}")
     centred = returns - returns.mean(dim=-1, keepdim=True)
@@ -121,15 +109,12 @@ def explained_variance(values: Tensor, returns: Tensor) -> float:
 
 
 # -- ArCHer ----------------------------------------------------------------------------------------
-# "ArCHer" is Zhou et al., ICML 2024, arXiv 2402.19446, section 3. A leading dimension of 2 holds
-# its two critics.
+# Zhou et al., ICML 2024, arXiv 2402.19446, section 3. A leading dimension of 2 holds two critics.
 
 
 def td_targets(rewards: Tensor, next_values: Tensor, terminated: Tensor, *, gamma: float) -> Tensor:
     """r + gamma * V(s'), and r alone where the episode terminated: one-step targets of Q, [..., B].
-
-    `next_values` [..., B] are of the observation after each step, the final one where it was truncated.
-    """
+    s' is the observation after each step, the final one where it was truncated."""
     return rewards + gamma * torch.where(terminated, torch.zeros_like(next_values), next_values)
 
 

@@ -46,8 +46,7 @@ class EpisodeRecorder:
         self._wanted: set[str] = set()
         self._open: dict[str, list[StepRecord]] = {}
         self._ended: list[list[StepRecord]] = []
-        # Turns of this update: episode, place in it, and the sample, which the recorder does not
-        # keep.
+        # Turns of this update: episode, place in it, and the sample, which is not kept.
         self._fresh: list[tuple[list[StepRecord], int, weakref.ref[Any]]] = []
 
     def begin(self, update: int) -> bool:

@@ -8,8 +8,7 @@
             update.log(batch, metrics)
 
 The set-up makes the folder, the environments, the model and its warm start. `updates` brings the
-log, checkpoints, evaluations on held-out episodes, Ctrl-C and exact resuming. What a learner does
-in an update is its own business.
+log, checkpoints, evaluations on held-out episodes, Ctrl-C and exact resuming.
 """
 
 from __future__ import annotations
@@ -103,19 +102,16 @@ def merge_metrics(metrics: Mapping[str, float], world: World) -> dict[str, float
 
 
 class Run(Generic[C]):
-    """One run of a learner, new or resumed; with `resume`, `config` has what is to be changed.
+    """One run of a learner, new or resumed; with `resume`, `config` has what is to be changed. A
+    folder with another run, and an option that is wrong or differs, are a `UserError`.
 
     Attributes:
         config: resolved; world: the processes of the run, of which the first one writes.
-        envs: the environments; out: the folder.
-        weights: the model's, see `Weights`; policy: samples with them.
+        envs: the environments; out: the folder; weights: see `Weights`; policy: samples with them.
         order: generator of what the policy does not sample, such as the order of minibatches.
         state: counters, evaluations and the rest of what a checkpoint holds.
         learner, log: the rest of the learner, and where metrics go, after `keep`.
         stopped_by: the signal that ended the run before its last update; 0 for none.
-
-    Raises:
-        UserError: the folder holds another run, the run to resume differs, or an option is wrong.
     """
 
     learner: LearnerParts
@@ -165,8 +161,7 @@ class Run(Generic[C]):
             if not c.resume:
                 folder.write_record(self.out / folder.RUN_FILE, record)
 
-        # The model begins where the checkpoint or the warm start left it; adapters are put around
-        # that.
+        # The model begins where the checkpoint or the warm start left it, then gets adapters.
         self._checkpoint, limit = None, c.max_new_tokens or NEW_TOKENS
         if c.resume:
             self._checkpoint = folder.load_checkpoint(self.out / "checkpoints", str(family.device))
@@ -205,7 +200,6 @@ class Run(Generic[C]):
             evaluation.read_best(self.out / BEST)  # fails early where the note is damaged
 
     def _describe(self) -> dict[str, Any]:
-        """The run's record, without its policy."""
         c, envs = self.config, self.envs
         episodes = {  # by purpose, which split and numbers are played
             "seeds": SEED_RULE,
@@ -236,13 +230,11 @@ class Run(Generic[C]):
                     on_failure=self.envs.failures.append,
                 )  # fmt: skip
             except KeyboardInterrupt:
-                again = "the same command begins it again"
-                print(f"\nstopped in the warm start, which is saved when it is done; {again}")
+                print("\nstopped in the warm start, which is saved when it is done; the same command begins it again")
                 raise
             finally:
                 note_failures(self.out, self._take_failures(), 0)
-            done = f"{warm.steps} gradient steps, {warm.seconds:.0f} s"
-            print(f"warm start ended after {done}", flush=True)
+            print(f"warm start ended after {warm.steps} gradient steps, {warm.seconds:.0f} s", flush=True)
             if c.lora.rank:
                 tensors = {name: x.clone() for name, x in module_tensors("base", model).items()}
                 base = save_tensors(self.out / BASE_FILE, tensors)
@@ -251,8 +243,7 @@ class Run(Generic[C]):
     def _probe(self) -> None:
         """Take as many rows a pass as memory has room for, and say how long a CPU takes at most."""
         c, engine = self.config, self.weights.engine
-        smaller = "take --recompute, or smaller --image-tokens or --max-new-tokens."
-        with memory_advice(f"one row does not fit; {smaller}"):
+        with memory_advice("one row does not fit; take --recompute, or smaller --image-tokens or --max-new-tokens."):
             prompt = self.envs.longest_prompt(engine.family.encode, engine.max_new_tokens)
             with distributed.host_limit(engine.family.device, self.world.size):
                 result = probe(engine, prompt, self.weights.parameters, c.passes, c.minibatch)
@@ -273,24 +264,19 @@ class Run(Generic[C]):
         if self.world.first:
             print(result, flush=True)
             if c.eval_before and self.first_episodes < c.eval_episodes:
-                few = f"{self.first_episodes} of {c.eval_episodes}, which fit into"
-                print(f"held-out episodes before training: {few} --eval-minutes {c.eval_minutes:g}")
+                few, minutes = f"{self.first_episodes} of {c.eval_episodes}", f"{c.eval_minutes:g}"
+                print(f"held-out episodes before training: {few}, which fit into --eval-minutes {minutes}")
             if c.device == "cpu":
                 steps = c.env_steps or self.last_update * c.num_envs * c.rollout_steps
-                hours = result.seconds * c.epochs * steps / 3600
-                once = "what prompts share counts once"
-                print(f"a CPU takes up to {hours:.2g} hours for the gradient steps: {once}")
+                hours = f"{result.seconds * c.epochs * steps / 3600:.2g} hours"
+                print(f"a CPU takes up to {hours} for the gradient steps: what prompts share counts once")
 
     def keep(
         self, optimizers: Optimizers, collector: Any, modules: Mapping[str, nn.Module] | None = None,
         parts: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        """Register the learner's state for checkpoints; a resumed run gets it back.
-
-        Args:
-            optimizers, collector: the learner's own; the run closes the collector.
-            modules: further networks by name; parts: further state by name.
-        """
+        """Register the learner's state for checkpoints, with further networks and state by name; a
+        resumed run gets it back. The run closes the collector."""
         c = self.config
         self.learner = LearnerParts(optimizers, collector, modules or {}, parts or {})
         self._stack.callback(collector.close)
@@ -335,8 +321,7 @@ class Run(Generic[C]):
         size = sum(p.numel() for p in self.weights.parameters)
         self.log.say(f"training {trained} of {c.model}: {how}: {size:,} weights")
         if not self.envs.pictured:
-            controls = ", ".join(CONTROLS)
-            self.log.say(f"prompts show no pictures: the controls are left out ({controls})")
+            self.log.say(f"prompts show no pictures: the controls are left out ({', '.join(CONTROLS)})")
         if course is not None:
             levels = f"{len(course.places)} levels; held-out episodes play the highest"
             self.log.say(f"curriculum {c.curriculum} over {levels}")
@@ -387,7 +372,6 @@ class Run(Generic[C]):
         return state.update >= self.last_update or (steps is not None and state.env_steps >= steps)
 
     def _record(self, update: Update) -> None:
-        """Log an update and count it."""
         if update.result is None:
             raise RuntimeError("The learner ended an update without update.log(batch, metrics).")
         (batch, metrics), state, c = update.result, self.state, self.config
@@ -403,11 +387,8 @@ class Run(Generic[C]):
         state.update = update.number
         state.env_steps += steps
         seconds = sum(update.seconds.values())
-        speed = {
-            "speed/env_steps_per_s": steps / seconds,
-            "speed/tokens_per_s": tokens / seconds,
-            "speed/peak_memory_gib": peak_memory(batch.old.device) / 2**30,
-        }
+        speed = {"speed/env_steps_per_s": steps / seconds, "speed/tokens_per_s": tokens / seconds}
+        speed["speed/peak_memory_gib"] = peak_memory(batch.old.device) / 2**30
 
         # The first update that trains the policy tells how long the run will take.
         if row.get("policy/gradient_steps") and not self.timed:
@@ -527,13 +508,12 @@ class Run(Generic[C]):
         return written
 
     def _gather_failures(self, update: int) -> int:
-        """Write down new failures of environments; return how many are of this process."""
+        """Write down new failures of environments; count those of this process."""
         everywhere = distributed.gather_objects(own := self._take_failures(), self.world)
         failures = [failure for each in everywhere for failure in each] if self.world.first else []
         note_failures(self.out, failures, update)
         if failures:
-            where = self.out / FAILURES_FILE
-            self.log.say(f"{len(failures)} environment failures, restarted; see {where}")
+            self.log.say(f"{len(failures)} environment failures, restarted; see {self.out / FAILURES_FILE}")
         return len(own)
 
     def _take_failures(self) -> list[Failure]:
@@ -543,15 +523,15 @@ class Run(Generic[C]):
     # ---- advice and end --------------------------------------------------------------------------
 
     def _resume(self) -> str:
-        c, out = self.config, shlex.quote(str(self.out))
-        return f"{self.world.launcher} -m {c.command} --resume --out {out}{list_repeated(c)}"
+        c, size, out = self.config, self.world.size, shlex.quote(str(self.out))
+        launcher = "python" if size == 1 else f"torchrun --nproc-per-node {size}"
+        return f"{launcher} -m {c.command} --resume --out {out}{list_repeated(c)}"
 
     def _advice(self) -> dict[str, str]:
-        """Return the advice for a run whose memory runs out."""
         c = self.config
         name, size = ("tokens", c.micro_tokens) if c.micro_tokens else ("batch", c.micro_batch)
-        command = f"{self._resume()} --micro-{name} {max(1, size // 2)}"
-        smaller = f"the newest checkpoint is intact; go on with less at once: {command}"
+        smaller = "the newest checkpoint is intact; go on with less at once: "
+        smaller += f"{self._resume()} --micro-{name} {max(1, size // 2)}"
         return {
             "rollout": "start again with smaller --num-envs, --image-tokens or --max-new-tokens.",
             "update": f"{smaller}." if c.recompute else f"{smaller}, or with --recompute.",

@@ -34,7 +34,6 @@ class Weights:
     Args:
         engine: of the model, which becomes the reference; seed: of the adapters.
         options: with a rank, adapters are trained; else all weights of the language model.
-        keep_reference: keep the model as it is now, frozen.
 
     Attributes:
         family: the model that is trained; parameters: what the policy's optimizer trains.
@@ -132,17 +131,15 @@ class RunState:
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any], learner: LearnerParts) -> None:
         """Restore a checkpoint, exactly; a `UserError` where it is of another model or world."""
-        if (before := len(state["processes"])) != self.world.size:
-            size = self.world.size
+        if (before := len(state["processes"])) != (size := self.world.size):
             raise UserError(f"That run has {before} processes, not {size}; resume it with as many.")
 
         self.weights.load(tensors)
         for name, module in learner.modules.items():
             load_module(name, module, tensors)
         for name, part in learner.parts.items():
-            beginning = f"{name}."
-            own_tensors = {k.removeprefix(beginning): x for k, x in tensors.items() if k.startswith(beginning)}
-            part.restore(own_tensors)
+            start = f"{name}."
+            part.restore({k.removeprefix(start): x for k, x in tensors.items() if k.startswith(start)})
         learner.optimizers.restore(tensors, state["learner"])
 
         # Each process has its own environments and generators.
@@ -199,14 +196,12 @@ def saved_config(request: C) -> C:
         elif isinstance(standard, tuple) and isinstance(before, list):
             before = tuple(before)
         if not fits(before, hints[name]):
-            path = request.out / folder.RUN_FILE
-            raise UserError(f"{path} says {name}={before!r:.80}; start a new run.")
+            raise UserError(f"{request.out / folder.RUN_FILE} says {name}={before!r:.80}; start a new run.")
         values[name] = _resumed(request.out, name, getattr(request, name), standard, before)
     return replace(kind(**values), out=request.out, resume=True)
 
 
 def _resumed(out: Path, name: str, request: Any, standard: Any, before: Any) -> Any:
-    """The value of an option, or of a group, in a resumed run."""
     if is_dataclass(before) and not isinstance(before, type):
         inner = {}
         for item in fields(before):
@@ -238,8 +233,7 @@ def _check_record(out: Path | None, name: str, value: Any) -> None:
     elif name in WRITTEN:
         why = "a folder to write"
     if why:
-        option = _write_option(name, value)
-        raise UserError(f"{source} names {why}: give it on the command line ({option}).")
+        raise UserError(f"{source} names {why}: give it on the command line ({_write_option(name, value)}).")
 
 
 def _write_option(name: str, value: Any) -> str:

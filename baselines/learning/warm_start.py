@@ -83,6 +83,7 @@ class WarmReport:
     unread_loss: float = math.nan  # of a model that knows each prompt's text and no picture
 
 
+WARM_STEPS = 600  # most gradient steps by default
 LARGE_PASS = 8  # turns a pass of a model that is not tiny; SmolLM2 takes 4.6 GB for them
 MOST_COMPARED = 500  # replies of an environment that a validation compares with the oracle's
 
@@ -188,12 +189,9 @@ def warm_start(
         max_new_tokens: limit of the replies; default half as much again as the oracle's longest.
         on_failure: called with each failure of an environment, which is replaced.
     """
-    config.validate()
-    report = WarmReport()
-    steps = 600 if config.steps is None else config.steps
+    report, steps = WarmReport(), WARM_STEPS if config.steps is None else config.steps
     if steps == 0:
         return report
-    check_oracles(envs.ids)
 
     # The oracle's turns, and the reply limit that follows from them.
     start = time.perf_counter()
@@ -238,8 +236,7 @@ def warm_start(
         # Validation ends the training: a loss does not tell if the pictures are read.
         if step % config.check_every == 0 or step == steps:
             report.loss, losses = float(np.mean(losses)), []
-            result = validate(engine, envs, config.val_episodes, seed, on_failure)
-            success, invalid, report.reading = result
+            success, invalid, report.reading = validate(engine, envs, config.val_episodes, seed, on_failure)
             report.success.append((step, success))
             unread = "" if math.isnan(report.unread_loss) else f" (unread {report.unread_loss:.3f})"
             line = f"  step {step:4d}  loss {report.loss:.3f}{unread}  reads {report.reading:.2f}"
@@ -267,8 +264,6 @@ def add_gradients(engine: Engine, batch: Sequence[tuple[Prompt, torch.Tensor]], 
 
 def share_warm_start(report: WarmReport, engine: Engine, world: World) -> WarmReport:
     """Give every process the weights, the reply limit and the report of the first one."""
-    if world.size == 1:
-        return report
     shared = WarmReport(**distributed.first_says(asdict(report), world))
     distributed.take_over(engine.family.model.parameters(), world)
     engine.max_new_tokens = shared.max_new_tokens

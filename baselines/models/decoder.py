@@ -36,8 +36,7 @@ class Segment:
         return Segment(kv, None if self.bias is None else self.bias[index])
 
 
-Rotary = tuple[Tensor, Tensor]
-"""(cos, sin) of positions, each [B, T, 1, head_dim]; the sine has the half rotation's sign."""
+Rotary = tuple[Tensor, Tensor]  # cos, sin [B, T, 1, head_dim]; the sine has a half rotation's sign
 
 
 @dataclass
@@ -65,8 +64,7 @@ class DecodeState:
         """Go on with some of the rows only, in this order."""
         heads = self.keys[0].shape[0] // self.rotary[0].shape[1]
         flat = (rows.unsqueeze(1) * heads + torch.arange(heads, device=rows.device)).flatten()
-        self.keys = [x[flat] for x in self.keys]
-        self.values = [x[flat] for x in self.values]
+        self.keys, self.values = [x[flat] for x in self.keys], [x[flat] for x in self.values]
         self.bias = self.bias[flat]
         self.rotary = (self.rotary[0][:, rows], self.rotary[1][:, rows])
 
@@ -105,13 +103,9 @@ class Qwen2Decoder:
         return x + layer.mlp(self.norm(layer.post_attention_layernorm, x))
 
     def forward(
-        self,
-        x: Tensor,
-        rotary: Rotary,
-        past: Sequence[Segment] = (),
-        visible: Tensor | None = None,
+        self, x: Tensor, rotary: Rotary, past: Sequence[Segment] = (), visible: Tensor | None = None,
         images: ImageTokens | None = None,
-    ) -> tuple[Tensor, KV]:
+    ) -> tuple[Tensor, KV]:  # fmt: skip
         """Run all layers and the final norm. New tokens see the past, and each other causally.
 
         Args:
@@ -146,11 +140,14 @@ class Qwen2Decoder:
         self, i: int, x: Tensor, *, angles: Rotary, past: Sequence[Bias], own: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Layer `i` on [B, T, H], and its new keys and values; `own` is the bias of `_mask`."""
-        layer = self.layers[i]
-        q, k, v = self._project(layer.self_attn, self.norm(layer.input_layernorm, x), angles)
+        layer, (cos, sin), half = self.layers[i], angles, self.head_dim // 2
+        q, k, v = self._heads(layer.self_attn, self.norm(layer.input_layernorm, x))
+        q, k = (y * cos + y.roll(half, -1) * sin for y in (q, k))
+
+        # From here on heads come before tokens.
+        q, k, v = (y.transpose(1, 2) for y in (q, k, v))
         if own is None:
-            grouped = self.heads > self.kv_heads
-            options: dict[str, Any] = {"is_causal": True, "enable_gqa": grouped}
+            options: dict[str, Any] = {"is_causal": True, "enable_gqa": self.heads > self.kv_heads}
             y = F.scaled_dot_product_attention(q, k, v, scale=self.scale, **options)
         else:
             y = self._attend(q, [*past, (k, v, own)])
@@ -172,14 +169,6 @@ class Qwen2Decoder:
         parts = (attention.q_proj(y), attention.k_proj(y), attention.v_proj(y))
         q, k, v = (part.view(*y.shape[:-1], -1, self.head_dim) for part in parts)
         return *self._norm_heads(attention, q, k), v
-
-    def _project(self, attention: Any, y: Tensor, angles: Rotary) -> tuple[Tensor, Tensor, Tensor]:
-        """Rotated queries [B, heads, T, d], rotated keys and plain values [B, kv_heads, T, d]."""
-        q, k, v = self._heads(attention, y)
-        (cos, sin), half = angles, self.head_dim // 2
-        q = q * cos + q.roll(half, -1) * sin
-        k = k * cos + k.roll(half, -1) * sin
-        return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
 
     def _attend(self, q: Tensor, segments: Sequence[Bias]) -> Tensor:
         """One softmax over several segments of keys, values and bias, [B, heads, T, d]."""
@@ -228,9 +217,8 @@ class Qwen2Decoder:
         return DecodeState(
             [x.view(flat, self.head_dim, slots) for x in keys],
             [x.view(flat, slots, self.head_dim) for x in values],
-            bias.view(flat, 1, slots), slots if static else longest,
-            (cos * scale, sin * scale), next_positions.new_tensor([longest]),
-            next_positions.new_zeros(1),
+            bias.view(flat, 1, slots), slots if static else longest, (cos * scale, sin * scale),
+            next_positions.new_tensor([longest]), next_positions.new_zeros(1),
         )  # fmt: skip
 
     def step(self, state: DecodeState, x: Tensor) -> Tensor:

@@ -62,15 +62,6 @@ Fit = tuple[tuple[int, int], tuple[int, int, int], int]  # (height, width), patc
 Triple = tuple[float, float, float]
 
 
-def join_system(own: str | None, messages: Sequence[Message]) -> tuple[str | None, list[Message]]:
-    """Return the system message, the model's own first, and the other messages."""
-    messages = list(messages)
-    if not messages or messages[0]["role"] != "system":
-        return own, messages
-    texts = [part["text"] for part in messages[0]["content"]]
-    return "\n\n".join([*([own] if own else []), *texts]), messages[1:]
-
-
 class Fifo(OrderedDict[Any, Any]):
     """A dictionary that forgets its oldest entries beyond `limit`."""
 
@@ -107,9 +98,6 @@ class Family:
         rows: logits of a token.
         stop_ids: tokens that end a reply; `turn_end` ends stored replies.
         suppressed: ids that are never sampled: special tokens but `stop_ids`, and ids without text.
-
-    Raises:
-        UserError: `image_tokens` is out of range, or the tokenizer is that of another model.
     """
 
     decoder_class: ClassVar[type[Qwen2Decoder]] = Qwen2Decoder
@@ -122,18 +110,10 @@ class Family:
     image_tokens: int | None  # most per image
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        *,
-        turn_end: str,
-        pad: str,
-        media: Sequence[int],
-        image_mark: int | None,
-        image_tokens: int | None = None,
-        system: str | None = None,
+        self, model: Any, tokenizer: Any, *, turn_end: str, pad: str, media: Sequence[int],
+        image_mark: int | None, image_tokens: int | None = None, system: str | None = None,
         processor: Processor | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.tokenizer, self.system, self.image_mark = tokenizer, system, image_mark
         self.processor = processor or Processor({})
         settings = self.processor.images
@@ -169,7 +149,6 @@ class Family:
         self.adopt(model)
 
     def _read_template(self) -> ChatTemplate | None:
-        """The chat template that came with the model."""
         source = self.processor.template
         return None if source is None else ChatTemplate(self.tokenizer, source, self.image_mark)
 
@@ -270,8 +249,13 @@ class Family:
 
     def encode(self, messages: Sequence[Message]) -> Prompt:
         """Lay out neutral chat messages up to the reply; equal messages give one object."""
+        # One system message, the model's own first.
+        system, messages = self.system, list(messages)
+        if messages and messages[0]["role"] == "system":
+            texts = [part["text"] for part in messages.pop(0)["content"]]
+            system = "\n\n".join([*([system] if system else []), *texts])
+
         images: list[ImageInput] = []
-        system, messages = join_system(self.system, messages)
         spelling: list[tuple[str, Any]] = []
         for message in messages:
             parts = list(message["content"])
@@ -355,8 +339,8 @@ class Family:
 
 
 class Float32Product(torch.autograd.Function):
-    """`x @ weight.T` of 16-bit numbers, [M, H] and [V, H] -> [M, V] float32, without a float32 copy
-    of the weights on CUDA. Gradients have the weights' type, as those of `F.linear`."""
+    """`x @ weight.T` of 16-bit numbers, [M, H] and [V, H] -> [M, V] float32, on CUDA not copied.
+    Gradients have the weights' type, as those of `F.linear`."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:

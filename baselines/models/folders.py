@@ -51,13 +51,8 @@ def write_notes(folder: Path, notes: Mapping[str, Any]) -> None:
 
 
 def check_replaceable(folder: Path, name: str, files: Sequence[str], config: str, what: str) -> None:
-    """Raise `UserError` unless a folder is new, empty, or an older one of its kind.
-
-    Args:
-        name: the option that names the folder.
-        files: patterns of the names that it may hold; config: the one that it must hold.
-        what: its kind in words, "model" or "adapter".
-    """
+    """Raise `UserError` unless the folder of the option `name` is new, empty, or holds `config` and
+    nothing but files by the patterns `files`; `what` is its kind in words."""
     check_writable(name, folder)
     names = [path.name for path in list_folder(folder)]
     strange = [file for file in names if not any(fnmatch(file, part) for part in files)]
@@ -143,10 +138,7 @@ def read_processor(model: str, source: Mapping[str, Any], tokenizer: Any, *, our
     Args:
         model: a folder, or a Hub name; source: arguments of the library's readers (`find_model`).
         tokenizer: its tokenizer, whose chat template counts if the processor has none.
-        ours: our engine does what the settings say.
-
-    Raises:
-        UserError: they cannot be read, or ask for what our engine does not do.
+        ours: settings that our engine does not follow are a `UserError`.
     """
     from transformers import ProcessorMixin
 
@@ -240,10 +232,13 @@ class ChatTemplate:
         `spelling` has ("role", name), ("text", text) and ("image", digest) in order; without `system` the
         template's own message counts. A template that refuses the conversation is a `UserError`.
         """
-        # The messages, in which no text can spell a special token.
+        # No text can spell a special token: a private character stands for the first of each.
         first = [] if system is None else [("role", "system"), ("text", system)]
         whole = [*first, *spelling]
-        stand_ins = self._choose_stand_ins([value for kind, value in whole if kind == "text"])
+        used = set().union(self.source, *(value for kind, value in whole if kind == "text"))
+        free = (chr(code) for code in PRIVATE if chr(code) not in used)
+        stand_ins = {first: next(free) for first in sorted({token[0] for token in self._ids})}
+
         messages: list[dict[str, Any]] = []
         for kind, value in whole:
             if kind == "role":
@@ -286,12 +281,6 @@ class ChatTemplate:
     def _cut(self, text: str, back: dict[int, str]) -> Iterator[str | int]:
         for part in filter(None, self._special.split(text)):
             yield self._ids[part] if part in self._ids else part.translate(back)
-
-    def _choose_stand_ins(self, texts: Sequence[str]) -> dict[str, str]:
-        """A private character for each first character of a special token, in none of the texts."""
-        used = set().union(self.source, *texts)
-        free = (chr(code) for code in PRIVATE if chr(code) not in used)
-        return {first: next(free) for first in sorted({token[0] for token in self._ids})}
 
     def _hide(self, text: str, stand_ins: dict[str, str]) -> str:
         """The text with a stand-in wherever a special token begins, complete or at its end."""

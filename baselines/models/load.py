@@ -25,8 +25,8 @@ from .qwen import Qwen3VL, QwenVL, TinyQwen2VL
 from .smollm import NOTICE, SMOLLM2, find_smollm2
 from .tiny import build_tiny
 
+# Families with a fast path, by the model type of config.json.
 FAMILIES: dict[str, type[QwenVL]] = {"qwen2_vl": QwenVL, "qwen2_5_vl": QwenVL, "qwen3_vl": Qwen3VL}
-"""Families with a fast path, by the model type of config.json."""
 HINT = (
     "Choose tiny (built offline), smollm2 (of a pip package), a folder with a config.json, or the Hub name of a chat "
     "model."
@@ -38,18 +38,13 @@ HUB_SECONDS = 10  # to wait for the Hub's first answer; the library waits half a
 
 
 def load_family(
-    model: str,
-    *,
-    image_tokens: int | None = None,
-    seed: int = 0,
-    dtype: str = "float32",
-    device: str = "cpu",
-    system: str | None = None,
-    plain: bool = False,
-) -> Family:
+    model: str, *, image_tokens: int | None = None, seed: int = 0, dtype: str = "float32",
+    device: str = "cpu", system: str | None = None, plain: bool = False,
+) -> Family:  # fmt: skip
     """Build `tiny`, or load `smollm2`, or a model from a folder or from the Hugging Face Hub.
 
     Images are sized, and conversations laid out, as by the model's own processor and chat template.
+    A model that is missing, damaged, or does not chat is a `UserError`.
 
     Args:
         model: `tiny`, `smollm2`, a folder, or a Hub name; adapters are merged into their model.
@@ -58,41 +53,34 @@ def load_family(
         dtype: one of `DTYPES`.
         system: the system message; None: what the model's chat template has without one.
         plain: load it as a `LibraryFamily` though it has a fast path.
-
-    Raises:
-        UserError: no such model, a damaged one, one that does not chat, or an unknown dtype.
     """
     check_choice("--dtype", dtype, DTYPES)
     if not is_live(open_console(stderr=True)):
         disable_progress_bar()  # transformers would draw bars into pipes and log files, too
 
     # Adapters name the model that they belong to.
-    whole = model
-    if is_adapter(model):
+    whole, adapted = model, is_adapter(model)
+    if adapted:
         check_whole(Path(model))
         whole = find_base(model)
 
+    options: dict[str, Any] = {"image_tokens": image_tokens, "system": system}
     if whole == "tiny":
-        family: Family = _build(image_tokens, seed, dtype, system)
+        weights, words = build_tiny(seed=seed)
+        for parameter in weights.parameters():  # rotation frequencies stay float32
+            parameter.data = parameter.data.to(getattr(torch, dtype))
+        family: Family = TinyQwen2VL(weights, words, **options)
     else:
         if whole == SMOLLM2:
             open_console(stderr=True).print(NOTICE)
             whole = str(find_smollm2())
         else:
             check_whole(Path(whole))
-        family = _load(whole, dtype, plain, {"image_tokens": image_tokens, "system": system})
+        family = _load(whole, dtype, plain, options)
     family.model.to(device)
-    if is_adapter(model):
+    if adapted:
         merge_adapter(family, model)
     return family
-
-
-def _build(image_tokens: int | None, seed: int, dtype: str, system: str | None) -> TinyQwen2VL:
-    model: Any
-    model, words = build_tiny(seed=seed)
-    for parameter in model.parameters():  # rotation frequencies stay float32
-        parameter.data = parameter.data.to(getattr(torch, dtype))
-    return TinyQwen2VL(model, words, image_tokens=image_tokens, system=system)
 
 
 def _load(model: str, dtype: str, plain: bool, options: dict[str, Any]) -> Family:

@@ -115,10 +115,7 @@ def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
     """Freeze the model, and put an adapter around each linear layer of its language model.
 
     The second factors begin at 0, the first, drawn by `seed`, uniform in +-1 / sqrt(inputs). An
-    `Engine` made earlier does not watch the adapters.
-
-    Raises:
-        UserError: rank 0, or another value out of its range.
+    `Engine` made earlier does not watch the adapters. Rank 0 is a `UserError`.
     """
     options.validate()
     if not options.rank:
@@ -141,9 +138,9 @@ def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
         down = Factor(layer.in_features, options.rank, family.device)
         up = Factor(options.rank, layer.out_features, family.device)
         bound = layer.in_features**-0.5
-        initial = torch.empty(down.weight.shape).uniform_(-bound, bound, generator=generator)
         with torch.no_grad():
-            down.weight.copy_(initial)
+            initial = torch.empty(down.weight.shape)  # on the CPU: the same for every device
+            down.weight.copy_(initial.uniform_(-bound, bound, generator=generator))
         layer.lora_A[NAME], layer.lora_B[NAME] = down, up
 
 
@@ -195,12 +192,8 @@ def _rebuilt(family: Family, exchanged: Mapping[int, nn.Module]) -> Family:
 
 
 def export_merged(family: Family, folder: Path, notes: Mapping[str, Any] | None = None) -> Path:
-    """Write the model, adapters merged, for `--model` and for transformers' `from_pretrained`.
-
-    It is written whole or not at all, over an older model, with tokenizer, chat template and the
-    processor's files. `notes` are further files, name -> JSON data. A folder that holds something
-    else is a `UserError`.
-    """
+    """Write the model, adapters merged, for `--model` and for transformers' `from_pretrained`, whole
+    or not at all, over an older model. `notes` are further files, name -> JSON data."""
     check_export(folder)
     with written_whole(folder, without=(EVALUATION,)) as part:
         merged_copy(family).model.save_pretrained(part)
@@ -230,11 +223,8 @@ def is_tiny(model: str) -> bool:
 
 
 def export_adapter(family: Family, folder: Path, base: str, notes: Mapping[str, Any] | None = None) -> Path:
-    """Write the adapters of a model, whole or not at all, over older ones.
-
-    `base` is the Hub name or folder of the model without them; `notes` are further files, name ->
-    JSON data. A folder that holds something else is a `UserError`.
-    """
+    """Write the adapters of a model, whole or not at all, over older ones; `notes` as in
+    `export_merged`. `base` is the Hub name or folder of the model without them."""
     check_adapter(folder)
 
     # The tensors have the names that PEFT gives them in the whole model.
@@ -273,9 +263,8 @@ def is_adapter(model: str) -> bool:
 def find_base(model: str) -> str:
     """Return the Hub name or folder of the model to which a folder of adapters belongs."""
     # PEFT imports modules that other types name.
-    path = Path(model) / CONFIG
     try:
-        config = json.loads(path.read_text())
+        config = json.loads((Path(model) / CONFIG).read_text())
         base = config["base_model_name_or_path"]
         if config.get("peft_type") != "LORA" or config.get("megatron_config"):
             raise ValueError("only plain LoRA is read")
@@ -293,13 +282,11 @@ def find_base(model: str) -> str:
 
     # A folder that was moved together with the adapters stands next to them.
     neighbour = Path(model).resolve().parent / Path(base).name
-    moved = not Path(base).exists() and (neighbour / "config.json").is_file()
-    folder = str(neighbour) if moved else base
-    if is_adapter(folder):
-        raise UserError(
-            f"--model {model}: it names {folder}, which holds adapters, too. Name a whole model in {CONFIG}."
-        )
-    return folder
+    if not Path(base).exists() and (neighbour / "config.json").is_file():
+        base = str(neighbour)
+    if is_adapter(base):
+        raise UserError(f"--model {model}: it names {base}, which holds adapters, too. Name a whole model in {CONFIG}.")
+    return base
 
 
 def merge_adapter(family: Family, model: str) -> None:

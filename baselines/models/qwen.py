@@ -17,10 +17,8 @@ from .family import Family, Fit, ImageInput, Images, Piece, Spelling, Starts
 from .folders import IMAGE_SETTINGS, LIBRARY_PIXELS, PROCESSOR_SETTINGS, VIDEO_SETTINGS
 
 PROCESSORS = {
-    "qwen2_vl": "Qwen2VLProcessor",
-    "qwen2_5_vl": "Qwen2_5_VLProcessor",
-    "qwen3_vl": "Qwen3VLProcessor",
-}
+    "qwen2_vl": "Qwen2VLProcessor", "qwen2_5_vl": "Qwen2_5_VLProcessor", "qwen3_vl": "Qwen3VLProcessor",
+}  # fmt: skip
 OWN_FILES = ("image_processor", "video_processor", "chat_template")  # older releases have files
 TINY_TOKENS = 16  # most tokens of an image of the tiny default
 CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
@@ -31,7 +29,7 @@ class QwenVL(Family):
     """Qwen2-VL and Qwen2.5-VL: 14-pixel patches merged 2 x 2, multimodal rotary positions, ChatML.
 
     Arguments are those of `Family`. Larger images are shrunk, keeping their aspect as far as whole
-    patches allow. A saved processor with other patches than the model's is a `UserError`.
+    patches allow.
     """
 
     mean, std = CLIP_MEAN, CLIP_STD
@@ -46,12 +44,9 @@ class QwenVL(Family):
         config, vision = model.config, model.config.vision_config
         self.patch, self.merge = vision.patch_size, vision.spatial_merge_size
         self.frames, self.unit = vision.temporal_patch_size, self.patch * self.merge
-        self.cut = {
-            "patch_size": self.patch, "merge_size": self.merge, "temporal_patch_size": self.frames,
-        }  # fmt: skip
+        self.cut = {"patch_size": self.patch, "merge_size": self.merge, "temporal_patch_size": self.frames}
 
-        # Published models also stop at <|endoftext|>: here a turn has one end, and padding is never
-        # sampled.
+        # Published models also stop at <|endoftext|>: here a turn has one end.
         media = (config.image_token_id, config.video_token_id, self.vision_start, self.vision_end)
         super().__init__(
             model, tokenizer, turn_end="<|im_end|>", pad="<|endoftext|>", media=media,
@@ -121,11 +116,7 @@ class QwenVL(Family):
         self.image_tokens = self.pixels[1] // self.unit**2
 
     def _grid(self, height: int, width: int) -> tuple[int, int]:
-        """Rows and columns of tokens of an image, as Qwen's published processors size it.
-
-        The nearest whole cells; where these have more than the most pixels, or less than the least,
-        scaled into that range. An image that is enlarged may exceed the most, in the library too.
-        """
+        """Rows and columns of tokens, as in the library; an enlarged image may exceed the most."""
         assert self.pixels is not None
         unit, (least, most) = self.unit, self.pixels
         rows, columns = round(height / unit), round(width / unit)

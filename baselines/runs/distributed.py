@@ -42,9 +42,8 @@ def set_up_torch(threads: int, device: str) -> None:
     check_device(device)
     if threads:
         torch.set_num_threads(threads)
-    # With several threads, the backward pass of an indexing sums in another order in every run,
-    # unless torch's deterministic algorithms are on. On CUDA they stay off: some kernels have no
-    # such form.
+    # With several threads, the backward pass of an indexing sums in another order in every run.
+    # On CUDA deterministic algorithms stay off: some kernels have no such form.
     torch.use_deterministic_algorithms(device == "cpu")
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
@@ -58,9 +57,8 @@ def choose_device(device: str) -> str:
     """Return the device; for "auto" CUDA where there is one, else MPS, else the CPU."""
     if device != "auto":
         return device
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
+    other = "mps" if torch.backends.mps.is_available() else "cpu"
+    return "cuda" if torch.cuda.is_available() else other
 
 
 def device_in_words(device: str) -> str:
@@ -106,10 +104,10 @@ def memory_advice(advice: str) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, MemoryError) as error:
-        if is_out_of_memory(error):
-            first = str(error).split("\n")[0]
-            raise UserError(f"Out of memory ({first}): {advice}") from error
-        raise
+        if not is_out_of_memory(error):
+            raise
+        first = str(error).split("\n")[0]
+        raise UserError(f"Out of memory ({first}): {advice}") from error
 
 
 @contextmanager
@@ -192,11 +190,6 @@ class World:
         """True if this process writes files and speaks."""
         return self.rank == 0
 
-    @property
-    def launcher(self) -> str:
-        """The beginning of a command of as many processes, as a user would type it."""
-        return "python" if self.size == 1 else f"torchrun --nproc-per-node {self.size}"
-
 
 ALONE = World()
 
@@ -221,8 +214,7 @@ def join(device: str) -> World:
 def share_of(count: int, parts: int, name: str = "--num-envs", what: str = "processes") -> int:
     """Return `count / parts`; a `UserError` where it is not whole."""
     if count % parts:
-        advice = f"take a multiple of {parts}"
-        raise UserError(f"{name} {count} cannot be split evenly over {parts} {what}; {advice}.")
+        raise UserError(f"{name} {count} cannot be split evenly over {parts} {what}; take a multiple of {parts}.")
     return count // parts
 
 
@@ -240,10 +232,8 @@ def sum_gradients(parameters: Iterable[Tensor], world: World) -> None:
     gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in with_grad]
     flat = torch.cat([gradient.flatten().float() for gradient in gradients])
     dist.all_reduce(flat)
-    at = 0
-    for p in with_grad:
-        p.grad = flat[at : at + p.numel()].view_as(p).to(p.dtype)
-        at += p.numel()
+    for p, part in zip(with_grad, flat.split([p.numel() for p in with_grad]), strict=True):
+        p.grad = part.view_as(p).to(p.dtype)
 
 
 def gather(x: Tensor, world: World) -> Tensor:

@@ -203,8 +203,8 @@ def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor
     _tidy(folder)
     saved = checkpoints(folder)
     if not saved:
-        advice = "there is nothing to resume; give the same command without --resume"
-        raise UserError(f"{folder} holds no checkpoint yet, so {advice}.")
+        advice = "give the same command without --resume"
+        raise UserError(f"{folder} holds no checkpoint yet, so there is nothing to resume; {advice}.")
 
     # What is compared and read is the newest; an older one is only advised.
     newest = saved[-1]

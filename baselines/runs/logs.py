@@ -85,13 +85,9 @@ def check_tracker(name: str) -> None:
 
 def open_tracker(name: str, out: Path, done: int) -> Board | Service | None:
     """Open a tracker for a run of which `done` updates have been made; None for `none`."""
-    if name == "wandb":
-        import wandb as service
-    elif name == "trackio":
-        import trackio as service
-    else:
-        return Board(out, done) if name == "tensorboard" else None
-    return Service(service, out, done)
+    if name in SERVICES:
+        return Service(importlib.import_module(name), out, done)
+    return Board(out, done) if name == "tensorboard" else None
 
 
 # ---- log -----------------------------------------------------------------------------------------
@@ -172,18 +168,16 @@ class RunLog:
             self.console.print(f"update {which}{completed}/{total}  {text}", soft_wrap=True)
 
     def _nearest(self, done: Mapping[str, Any]) -> tuple[int, int]:
-        """Return the limit that is nearest to its end: how much is done, and of how much."""
+        """The limit that is nearest to its end: how much is done, and of how much."""
         name = max(self.limits, key=lambda name: done[name] / self.limits[name])
         return min(int(done[name]), self.limits[name]), self.limits[name]
 
     def sync(self) -> None:
         """Flush rows and failures to the disk: a checkpoint relies on them."""
-        if self.quiet:
-            return
-        for path in (self.path, self.path.with_name(FAILURES_FILE)):
-            if path.exists():
+        if not self.quiet:
+            files = (self.path, self.path.with_name(FAILURES_FILE))
+            for path in (*(file for file in files if file.exists()), self.path.parent):
                 sync(path)
-        sync(self.path.parent)
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
@@ -255,10 +249,9 @@ def draw_success(
     oracle: Mapping[str, float] | None, blind: Mapping[str, float] | None = None,
     controls: Mapping[str, Sequence[tuple[int, float]]] | None = None,
 ) -> None:  # fmt: skip
-    """Write the picture.
+    """Write the picture of the log's `rows`.
 
     Args:
-        rows: the log's.
         num_envs: training is drawn once as many episodes have ended: before, only short ones have.
         warm: (gradient step, validation success) of the warm start.
         evaluations: reports on held-out episodes, with `env_steps`.
@@ -303,8 +296,6 @@ def draw_success(
         half = [1.96 * e["return_se"] for e in evaluations]
         right.errorbar(at, [e["mean_return"] for e in evaluations], yerr=half, **marks)
     for (pictures, points), marker in zip((controls or {}).items(), "ox", strict=False):
-        if not points:
-            continue
         line: Any = {"color": "0.4", "linestyle": "--", "marker": marker}
         middle.plot(*zip(*points, strict=True), label=f"held-out episodes, {pictures} pictures", **line)
     for known, word, color, style in (
@@ -347,7 +338,6 @@ def drop_short(rows: Sequence[Mapping[str, Any]], num_envs: int) -> Sequence[Map
 
 
 def _draw_levels(axis: Any, rows: Sequence[Mapping[str, Any]], played: Sequence[str]) -> None:
-    """Shares of the turns at each place of a curriculum."""
     from matplotlib import colormaps
 
     steps = [row["env_steps"] for row in rows]
@@ -363,7 +353,6 @@ def _draw_levels(axis: Any, rows: Sequence[Mapping[str, Any]], played: Sequence[
 
 
 def _metric(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[list[int], list[float]]:
-    """Environment steps and values of a metric."""
     known = [row for row in rows if row.get(name) is not None]
     return [row["env_steps"] for row in known], [row[name] for row in known]
 

@@ -97,21 +97,13 @@ class Runs:
             write_json(out / PHASE_FILE, done)
 
     def publish(
-        self,
-        name: str,
-        results: Sequence[Any],
-        draw: Callable[[Path], None],
-        page: str,
-        stopped: KeyboardInterrupt | None,
-        *,
-        write: bool,
-    ) -> Path:
+        self, name: str, results: Sequence[Any], draw: Callable[[Path], None], page: str,
+        stopped: KeyboardInterrupt | None, *, write: bool,
+    ) -> Path:  # fmt: skip
         """Write raw runs, plot and page, with `write` to docs/studies/ too; a `FailedError` without runs."""
-        if stopped and not results:
-            raise stopped
         if not results:
             failures = "; ".join(self.failures)
-            raise FailedError(f"No run of {name} has ended yet; nothing to report. {failures}")
+            raise stopped or FailedError(f"No run of {name} has ended yet; nothing to report. {failures}")
         write_json(self.folder / "runs.json", results)
         draw(self.folder / f"{name}.png")
         write_whole(self.folder / f"{name}.md", page)
@@ -140,8 +132,7 @@ class Runs:
                         bar.advance(task)
             except KeyboardInterrupt as reason:
                 self.stop(reason)
-                line = "stopping; the running ones save and end. Give the same command again to go on."
-                bar.console.print(line)
+                bar.console.print("stopping; the running ones save and end. Give the same command again to go on.")
                 return reason
         return None
 

@@ -70,8 +70,8 @@ def draw_study(path: Path, study: Study, results: Sequence[dict[str, Any]]) -> N
     if "--env-kwargs" in study.options and not study.form:  # which make another environment of it
         blind = None
     columns = 2 if len(curves) == 4 else min(3, len(curves))
-    shape: Any = math.ceil(len(curves) / columns), columns
-    panels = figure.subplots(*shape, sharex=True, sharey=True, squeeze=False).flat
+    rows = math.ceil(len(curves) / columns)
+    panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
     for (label, seeds), axis in zip(curves.items(), panels, strict=False):  # loses no panel
         axis.set(title=label, xlim=(0, study.env_steps), ylim=(-0.03, 1.03))
         axis.title.set_fontsize(9)
@@ -195,8 +195,7 @@ def _arms_table(study: Study, results: Sequence[dict[str, Any]]) -> list[str]:
         cells = (
             arm.label, _mean(row.before), write_spread(row.after, 3), write_spread(row.gain, 3),
             write_p(row.p_gain), _mean([row.blind]), write_p(row.p_blind), _mean(row.grey),
-            _mean(row.unreadable), _less(ends[arm.label], ends[base], level),
-            f"{min(row.after):.3f}",
+            _mean(row.unreadable), _less(ends[arm.label], ends[base], level), f"{min(row.after):.3f}",
             _mean((each["mean_return"] for each in last), "+.2f"),
             _mean(each["invalid_rate"] for each in last),
             _span(run["gradient_steps"] for run in runs),
@@ -206,10 +205,10 @@ def _arms_table(study: Study, results: Sequence[dict[str, Any]]) -> list[str]:
 
     # A word on the column before.
     starts = {(run["seed"], run["evaluations"][0]["success"]) for run in results if run["evaluations"]}
-    if study.warm_options is not None and len(starts) == len({seed for seed, _ in starts}):
-        lines += ["", "All arms of a seed begin as the same model."]
-    elif study.warm_options is not None:
-        lines += ["", "Arms begin from different warm starts of the same options, as their column before shows."]
+    if study.warm_options is not None:
+        alike = len(starts) == len({seed for seed, _ in starts})
+        other = "Arms begin from different warm starts of the same options, as their column before shows."
+        lines += ["", "All arms of a seed begin as the same model." if alike else other]
     return lines
 
 

@@ -1,5 +1,4 @@
-"""The study of interaction types: one model trained on k of them, judged on types it never trained
-on.
+"""The study of interaction types: one model trained on k of them, judged on other types.
 
 All models of a seed begin alike: `tiny` after a warm start on all types of the study, or `--model`.
 Each set of types trains it with the same number of environment steps, and then each held-out type
@@ -33,22 +32,15 @@ TRAINED = (
     "vlgym/NumberLine-v1", "vlgym/EZPoints-v1", "vlgym/Blackjack-v0", "vlgym/SeeDigit-v0",
     "vlgym/SeeColour-v0", "vlgym/SeeCell-v0", "vlgym/SeeSide-v0", "vlgym/SeeHistory-v0",
 )  # fmt: skip
-HELD_OUT = ("vlgym/SeeCount-v0", "vlgym/OneRoomS6Fast-v1")
-"""Environments of ten interaction types (`EnvSpec.interaction`)."""
+HELD_OUT = ("vlgym/SeeCount-v0", "vlgym/OneRoomS6Fast-v1")  # with those, ten interaction types
 SIZES, MOST_SETS = (1, 2, 4, 8), 4  # types in a set; most sets of a size
 THRESHOLD, SET_WINDOW = 0.5, 32  # success that counts as learnt, over that many episodes or more
 
 STUDY = Study(
     title="Held-out success by the number of interaction types trained",
     question="How many interaction types does a model have to train on to do better on others?",
-    env=",".join((*TRAINED, *HELD_OUT)),
-    arms=(),
-    env_steps=1_024,
-    seeds=3,
-    options=(
-        *TINY, "--eval-episodes", "24", "--num-envs", "32", "--rollout-steps", "4",
-        "--minibatch", "32",
-    ),
+    env=",".join((*TRAINED, *HELD_OUT)), arms=(), env_steps=1_024, seeds=3,
+    options=(*TINY, "--eval-episodes", "24", "--num-envs", "32", "--rollout-steps", "4", "--minibatch", "32"),
     warm_options=(
         "--warm.samples", "4096", "--warm.steps", "240", "--warm.check-every", "120",
         "--warm.val-episodes", "80",
@@ -102,8 +94,7 @@ def run_sets(
     ]
     plan = {"study": SETS, "env_steps": steps, "model": model, "options": list(options)}
     with open_study(folder, plan):
-        counts = f"{len(every) - seeds} models of {steps:,} steps, {len(transfers)}"
-        print(f"{counts} of as many on held-out types")
+        print(f"{len(every) - seeds} models of {steps:,} steps, {len(transfers)} of as many on held-out types")
         stopped = runs.carry_out(workers, phases)
 
     results = collect_set_runs(folder, seeds)
