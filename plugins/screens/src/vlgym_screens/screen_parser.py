@@ -12,9 +12,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from vlgym.parsers.claims import Claim, accept, find_stop, read_claims
+from vlgym.parsers.claims import Claim, ClaimParser
 from vlgym.parsers.json_reply import find_objects
-from vlgym.types import Match, Parsed
 
 _VERBS = {
     "click": "click leftclick leftsingle tap mouseclick clickat clickabsolute press",
@@ -59,26 +58,21 @@ _COORDINATES = (
 _TEXTS = ("text", "content", "value", "answer", "message", "input_text")
 
 
-class ScreenParser:
+class ScreenParser(ClaimParser):
     """Reads the first legal click or other action of a screen, in any of the known forms.
 
     >>> ScreenParser().parse("Thought: the star. Action: click(start_box='(500,300)')").actions
     ('click(500, 300)',)
-    >>> ScreenParser().parse('{"arguments": {"action": "left_click", "coordinate": [5, 3]}}').actions
+    >>> call = '{"arguments": {"action": "left_click", "coordinate": [5, 3]}}'
+    >>> ScreenParser().parse(call).actions
     ('click(5, 3)',)
     """
 
     name = "screen"
     version = 1
-    matching = True
 
-    def parse(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> Parsed:
-        """Return one action, or failure `no_action`, `empty_action`, `illegal_action`."""
-        return read_claims(_list_claims(text), accept(legal, matches), "no_action")
-
-    def end(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> int | None:
-        """Return the length of `text` up to its first legal action, or `None`."""
-        return find_stop(_list_claims(text), accept(legal, matches))
+    def list_claims(self, text: str, legal: Sequence[str]) -> Iterator[Claim]:
+        return _list_claims(text)
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
         """Write thoughts, then the (single) action on a line."""
