@@ -26,8 +26,6 @@ Departures from the source, and what it leaves open:
 The buffer is part of every checkpoint, images included. One process only.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence

@@ -13,8 +13,6 @@ out of the mean; the reference is never renewed; the learning rate falls by a co
 compare runs by environment steps (`--env-steps`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -18,8 +18,6 @@ is. Departures from the published code:
   bootstrap.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self

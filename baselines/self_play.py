@@ -7,8 +7,6 @@ taken there. The pool holds the model after earlier updates, and the game's own 
 it is rated.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 

@@ -6,8 +6,6 @@ It is not a way to a good policy: that is what `baselines.vldac` is for. `learni
 says how it works.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 

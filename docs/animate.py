@@ -9,8 +9,6 @@
 What stands there already is kept. Needs the plugins installed.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import textwrap

@@ -1,7 +1,5 @@
 """Settings of the documentation site: `make docs-site` builds it from the pages that lie here anyway."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

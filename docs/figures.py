@@ -1,7 +1,5 @@
 """The tables and plots that are made from docs/studies/ and registry.yaml. `docs/generate.py` puts them into pages."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -9,8 +9,6 @@ docs/images/            results.png, demo_curve.png and credit.png from docs/stu
 README is the only page.
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 import re

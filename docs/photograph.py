@@ -3,8 +3,6 @@
 The folder holds a training run with recorded episodes, named `demo`, and evaluations. Needs chromium and chromedriver.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Intervals and exact tests against numbers by hand, by brute force, or of a printed table."""
 
-from __future__ import annotations
-
 import math
 from itertools import permutations
 

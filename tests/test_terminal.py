@@ -1,7 +1,5 @@
 """Output of commands at every width: in a terminal, in a pipe, with NO_COLOR."""
 
-from __future__ import annotations
-
 import fcntl
 import io
 import os

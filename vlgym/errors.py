@@ -14,8 +14,6 @@ Exit statuses of every command of `vlgym` and `baselines`:
 - 143: stopped by SIGTERM: `kill`, or the time limit of a job.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 import os

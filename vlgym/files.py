@@ -5,8 +5,6 @@ Nothing is written through a link: a folder from elsewhere may hold one of any n
 accidental damage; a change on purpose can include the checksum.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

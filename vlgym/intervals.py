@@ -1,7 +1,5 @@
 """Confidence intervals (Wilson's for shares, Student's t for means) and exact tests."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence

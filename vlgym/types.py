@@ -3,8 +3,6 @@
 They have no behaviour: each stage owns its own logic. This module imports nothing of the package.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Numbers: an environment whose actions are the indices of its legal actions."""
 
-from __future__ import annotations
-
 import operator
 from typing import Any
 

@@ -8,8 +8,6 @@ NumberLine's is computed. A finished cell is a line of OUT/rows.jsonl: the same 
 where it was stopped (docs/credit.md).
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path

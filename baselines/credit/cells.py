@@ -1,7 +1,5 @@
 """The cells of the bench: an environment, a policy, and how much is played."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

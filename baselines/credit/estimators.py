@@ -4,8 +4,6 @@ They call the learners' own functions. R is an episode's return, G_t the discoun
 rewards from turn t on, m a mean over the group. One that needs what a cell lacks returns None.
 """
 
-from __future__ import annotations
-
 import runpy
 from collections.abc import Callable
 from dataclasses import replace

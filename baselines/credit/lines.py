@@ -4,8 +4,6 @@ The horizon grows with the number of targets, and nothing else changes. A policy
 of the probability of `+` by target and current number; a key is 6 * target + current number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

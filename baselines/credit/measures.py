@@ -5,8 +5,6 @@ correlation is corrected for attenuation (Spearman 1904), and not clipped: with 
 r = cov(x, t) / sqrt(var(x) cov(t1, t2)).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

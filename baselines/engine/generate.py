@@ -1,7 +1,5 @@
 """Sampling by the library's `generate`, for families without a fast path."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any

@@ -5,8 +5,6 @@ makes the two differ a little; a bug makes them differ a lot, and every ratio of
 wrong. Each update measures the difference before its first gradient step, and may end the run.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import defaultdict

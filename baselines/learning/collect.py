@@ -7,8 +7,6 @@ Training sees shaped rewards (`RewardOptions`); evaluations never do. In most en
 unreadable reply costs a turn; where a wrong action costs more, a model would learn to write it.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The command line of the learners and of the other commands of this package."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys

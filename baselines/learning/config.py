@@ -9,8 +9,6 @@ repository, "C" RL4VLM's paper and scripts (arXiv 2405.10292), "LOOP" its paper 
 "fig. 6" MageBench's (arXiv 2412.04531).
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 from collections.abc import Mapping, Sequence

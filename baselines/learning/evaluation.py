@@ -5,8 +5,6 @@ the highest success (of equal ones, with the highest return) is kept in `best/`.
 chooses nothing: it is played before and after training, and once by the chosen model.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -10,8 +10,6 @@ entries are 0 BEFORE the exponential (0 * inf is NaN in the backward pass even w
 finite), the rest within +-20.
 """
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 import torch

@@ -6,8 +6,6 @@ episode is written when the update in which it ended is over, as a trajectory fo
 (`vlgym.play.trajectory`). Training has the same numbers without. A resumed run drops open ones.
 """
 
-from __future__ import annotations
-
 import math
 import weakref
 from collections.abc import Iterable, Mapping

@@ -11,8 +11,6 @@ The set-up makes the folder, the environments, the model and its warm start. `up
 log, checkpoints, evaluations on held-out episodes, Ctrl-C and exact resuming.
 """
 
-from __future__ import annotations
-
 import math
 import shlex
 import signal

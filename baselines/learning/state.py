@@ -1,7 +1,5 @@
 """The state of a run, its checkpoints, and the options of a resumed run."""
 
-from __future__ import annotations
-
 import base64
 import shlex
 from collections.abc import Mapping

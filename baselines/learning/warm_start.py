@@ -5,8 +5,6 @@ and imitated as it is, so the policy knows format and picture but plays imperfec
 learning improves that.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import Counter

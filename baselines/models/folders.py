@@ -9,8 +9,6 @@ tokens: where texts, alone or in a row, could spell one, its first character is 
 private one before the template sees it, and put back into the pieces.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ Prompts are laid out by the model's chat template; the processor says which toke
 image, and makes the tensors that the model reads of it.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Sequence
 from functools import partial

@@ -5,8 +5,6 @@ Qwen2-VL. Qwen2-VL, Qwen2.5-VL and Qwen3-VL have a fast path (`qwen.py`). Every 
 images is a `LibraryFamily`, and a language model, which reads words alone, a `TextFamily`.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -7,8 +7,6 @@ rounded loses them. So `Summed` adds in float32, and the model samples with base
 `--model` takes those that PEFT wrote.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import re

@@ -1,7 +1,5 @@
 """Qwen2-VL, Qwen2.5-VL and Qwen3-VL: patches in any aspect, multimodal rotary positions, ChatML."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any, ClassVar

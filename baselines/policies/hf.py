@@ -6,8 +6,6 @@ numbers. The draws of the learners' policy, `baselines.engine.engine.ModelPolicy
 batch.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import time

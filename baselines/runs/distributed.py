@@ -8,8 +8,6 @@ minibatch from them, and gradients are summed: a loss is a contribution to the m
 Objects travel as JSON in the memory of the host (gloo), tensors on their device (NCCL on GPUs).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -7,8 +7,6 @@ A checkpoint holds all that the next update depends on: weights, optimizer state
 environments' episodes and the counters. Nothing in the learners reads a global generator.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -6,8 +6,6 @@ oracle as lines, held-out evaluations with intervals, and their success with oth
 sight curve).
 """
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import json

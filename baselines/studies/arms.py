@@ -4,8 +4,6 @@ All use the tiny model, warm-started from a noisy oracle. An arm sets what it is
 where it learns from whole episodes, their number; all else is the learners' default.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The processes of a study: warm starts and runs of the learners, stopped and resumed."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import os

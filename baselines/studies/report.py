@@ -3,8 +3,6 @@
 Intervals are Student's t over seeds, so they speak about runs, not about episodes.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -7,8 +7,6 @@ after how many steps it reaches `THRESHOLD`. k = 0 is trained on the held-out ty
 beginning.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import combinations, product

@@ -9,8 +9,6 @@ number of environment steps. The command can be stopped (Ctrl-C) and given again
 what is missing. The studies are data: `baselines/studies/arms.py`.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

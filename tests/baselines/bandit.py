@@ -4,8 +4,6 @@ The model can say six words and the end of its turn. So an untrained one plays a
 differ in length, and some name no arm.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Nothing here reads `baselines.learning`; log-probabilities and states come from an engine, row by row.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Makes `samples` and the benchmarks importable (importlib mode).
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from dataclasses import replace

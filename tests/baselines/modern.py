@@ -1,7 +1,5 @@
 """Tiny random models of families without a fast path, with their own processors and templates."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

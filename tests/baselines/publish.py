@@ -3,8 +3,6 @@
 The templates say in our own words what the families' published ones lay out.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pictures and messages for the learner tests, and their device."""
 
-from __future__ import annotations
-
 import copy
 import os
 

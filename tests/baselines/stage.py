@@ -1,7 +1,5 @@
 """A learner without folder and warm start: the parts of a run that it uses, on the tiny model."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Models of several families, smaller than the tiny default: every weight matters, nothing is learnt."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

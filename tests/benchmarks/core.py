@@ -5,8 +5,6 @@ Ratios: steps/s against the same loop on Gymnasium's `Blackjack-v1` (text only, 
 against `import gymnasium`, turns against `vlgym/NumberLine-v1`.
 """
 
-from __future__ import annotations
-
 import statistics
 import subprocess
 import sys

@@ -9,8 +9,6 @@ run that ends is a line of docs/studies/curricula-NAME.jsonl, with its CPU minut
 command goes on with what is missing, a killed run included.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -4,8 +4,6 @@ learning.
 Each seed is a process with the demo's options of `python -m baselines.vldac`.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

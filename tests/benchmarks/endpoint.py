@@ -9,8 +9,6 @@ to a folder. With N episodes at once, the ideal is N replies per second. The clo
 of the third round of replies to the end of the last, whole rounds only: connecting comes before it.
 """
 
-from __future__ import annotations
-
 import statistics
 import subprocess
 import sys

@@ -9,8 +9,6 @@ drawn. Every episode is noted in the file of records, and an interrupted run goe
 `--report` plays nothing.
 """
 
-from __future__ import annotations
-
 import json
 from itertools import product
 from pathlib import Path

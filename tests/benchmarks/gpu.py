@@ -9,8 +9,6 @@ CUDA the script measures a tiny model of the same architecture, which shows that
 and says nothing about a GPU. A row is appended to `--rows` as soon as it is measured.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

@@ -8,8 +8,6 @@ forward pass. Both begin with the same warm-started policy, and no update is kep
 the same length throughout.
 """
 
-from __future__ import annotations
-
 import copy
 import tempfile
 import time

@@ -8,8 +8,6 @@ from a server in this process. The server answers once every record was read; re
 by `read_trajectories` is what it is compared with.
 """
 
-from __future__ import annotations
-
 import json
 import queue
 import random

@@ -9,8 +9,6 @@ The training takes 50 minutes of one core. The evaluations, by `vlgym eval`, tak
 call goes on with them.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

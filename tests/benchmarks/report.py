@@ -1,8 +1,6 @@
 """Tables of the benchmarks: each states hardware, versions and date. Shared by the scripts of this
 folder."""
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import os

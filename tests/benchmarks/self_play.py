@@ -10,8 +10,6 @@ exploitability of 400 replies in each of the 12 states; else 50 seeds from each 
 play and against the oracle, and 50 games in which the model holds all seats.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Speed of batches of environments in this process, in two worker processes and on two Ray
 actors."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from typing import Any

@@ -3,8 +3,6 @@
 What it shows and what it cannot reach is tested by the plugins that use it.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

@@ -1,7 +1,5 @@
 """The plugin in `baselines` changes nothing unasked, and says what to install without torch."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`vlgym canary`: verdicts, an endpoint that catches lost pictures, exit statuses."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import signal

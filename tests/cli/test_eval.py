@@ -1,7 +1,5 @@
 """`vlgym eval`: from a name to records and a report; a wrong option is one line and no work."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Ends of commands: exit statuses, and one line for a problem that the user can fix."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

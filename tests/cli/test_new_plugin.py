@@ -1,7 +1,5 @@
 """A stranger's plugins: built, installed into a fresh environment, certified and played."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

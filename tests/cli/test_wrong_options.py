@@ -1,7 +1,5 @@
 """Every option of every command with wrong values: one line, status 2, no work."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Asks a server on loopback by the policy `openai:m`."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager, closing
 from typing import Any
 

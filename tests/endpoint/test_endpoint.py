@@ -1,7 +1,5 @@
 """The policy `openai:MODEL` against a real server on loopback: requests, options, keys."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import threading

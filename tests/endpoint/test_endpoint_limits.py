@@ -1,7 +1,5 @@
 """Limits of what a server can take or leave behind: memory, prompts for another host, keys."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """The parts of the policy `openai:MODEL` that need no server: messages and answers."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from typing import Any, get_args

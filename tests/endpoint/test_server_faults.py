@@ -1,7 +1,5 @@
 """Faults of servers: what is asked again, what ends a run, and what stands in the record."""
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import json

@@ -1,7 +1,5 @@
 """Bad answers and orphans: a worker that lies, a learner that is killed."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

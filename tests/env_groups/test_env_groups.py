@@ -1,7 +1,5 @@
 """Environments here, in processes and on Ray: the same episodes, also when workers are lost."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Ray actors whose node is lost or that find no processor, on a real and a pretended cluster."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Workers behind TCP: the same episodes, a proved token, no worker without its learner."""
 
-from __future__ import annotations
-
 import socket
 import sys
 import threading

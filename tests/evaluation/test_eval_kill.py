@@ -1,7 +1,5 @@
 """`vlgym eval` against a real server: killed and resumed, it ends as a run left alone."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

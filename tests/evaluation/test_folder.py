@@ -1,7 +1,5 @@
 """An evaluation's folder: nothing is overwritten, lost or counted twice, wherever it stops."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Plans: parts of ids and suites, numbers of episodes, and changed environments."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 

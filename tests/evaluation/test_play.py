@@ -1,7 +1,5 @@
 """Playing a plan: every episode once, each waiting for its own answer, with its pictures."""
 
-from __future__ import annotations
-
 import threading
 import zlib
 from collections import Counter

@@ -1,7 +1,5 @@
 """Policies by name: what each name makes, and what is said to a wrong one."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The test of a model's sight before a run: what is played, and when not again."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Every check of the kit for games of several agents finds its planted fault."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any

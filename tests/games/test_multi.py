@@ -1,7 +1,5 @@
 """Games of several agents: one seat's view, the table of all seats, one player for all seats."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle

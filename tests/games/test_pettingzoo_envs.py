@@ -1,7 +1,5 @@
 """The PettingZoo environments of the core pass PettingZoo's own tests."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import re

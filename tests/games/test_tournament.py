@@ -1,7 +1,5 @@
 """Tournaments: seatings, results, ratings, and a kill that loses and doubles nothing."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The agent function plays what `vlgym eval` plays: equal requests, equal records."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """Canaries tell seeing policies from blind ones, and find a trainer that loses a picture."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import http.client

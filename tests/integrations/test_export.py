@@ -1,7 +1,5 @@
 """`vlgym export`: data sets that other libraries load, with the records and nothing else."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil

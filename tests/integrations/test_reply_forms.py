@@ -1,7 +1,5 @@
 """One reply is read alike by `env.step`, an evaluation, the agent function and integrations."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Sequence
 

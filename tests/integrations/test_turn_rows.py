@@ -1,7 +1,5 @@
 """TRL, and the page's recipe for VAGEN: episodes equal Gymnasium's for the same seeds and replies."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import pkgutil

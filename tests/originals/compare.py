@@ -8,8 +8,6 @@ picture's font) is replaced by a stand-in. A difference that `KNOWN` does not ex
 status 1. Programs that are not there are not compared.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

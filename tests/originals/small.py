@@ -1,8 +1,6 @@
 """Comparisons without browser or 3D engine: Sokoban, ALFWorld, WebShop, PettingZoo's board
 games."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import sys

@@ -1,7 +1,5 @@
 """Load a file of an original without what it imports beyond its rules."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

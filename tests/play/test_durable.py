@@ -1,7 +1,5 @@
 """Files are on the disk before they replace older ones; damage of a record is a named error."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

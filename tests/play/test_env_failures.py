@@ -1,7 +1,5 @@
 """An environment that raises: replaced, its episode truncated in training and replayed elsewhere."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

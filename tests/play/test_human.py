@@ -1,7 +1,5 @@
 """A person's replies: one line, or several where actions have several."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A trajectory folder is a data set that Hugging Face's `datasets` reads as it is."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pictures in the terminal: which one a stream gets, and what is written."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import io

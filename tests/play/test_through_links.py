@@ -1,7 +1,5 @@
 """No file of a folder from elsewhere is written through a link, and the command names it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The wheels of `make dist` install from a folder, and bring every file that they need."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The pages made from the code are fresh, and name environments and numbers as they are."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import statistics

@@ -1,7 +1,5 @@
 """The examples in docstrings and on the pages (`>>>`) say what Python answers."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import importlib

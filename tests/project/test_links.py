@@ -1,7 +1,5 @@
 """Every link of the documentation leads to a file and a heading (`make links`: outside)."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

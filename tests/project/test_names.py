@@ -1,7 +1,5 @@
 """A class or a constant has one name, and docstrings name existing things."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import re

@@ -1,7 +1,5 @@
 """The packaging metadata agree with the folders: extras, versions, packages, pins."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The README works as written: its Python wins, its commands exist, all of it runs."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -1,7 +1,5 @@
 """registry.yaml: written sorted, read back equal, refused when malformed or too deep, and fresh."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

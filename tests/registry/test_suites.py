@@ -1,7 +1,5 @@
 """Suites: parts that plugins contribute, played item by item in each planner setting."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pairs of runs and the table of results: hand-made numbers, refusals, and `vlgym compare`."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """The numbers of a report, computed again here from the raw lines in plain Python; and refusals."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """report.json and report.html: their contents, in which nothing acts, and `vlgym report`."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -1,7 +1,5 @@
 """`vlgym verify`: played runs pass, every sealed edit is named, and tables show the result."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Blind players: how they choose and learn, and what a certificate makes of it."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from typing import Any

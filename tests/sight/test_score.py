@@ -1,7 +1,5 @@
 """Simulated models are judged as what they are, from questions and from records of episodes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache

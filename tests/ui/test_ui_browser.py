@@ -1,7 +1,5 @@
 """The pages in a real headless Chromium: scripts, keys, live lists, hostile records, games."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

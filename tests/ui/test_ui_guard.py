@@ -1,7 +1,5 @@
 """Who may ask the web page, and what no form, record or worker makes it do."""
 
-from __future__ import annotations
-
 import html
 import json
 import os

@@ -1,7 +1,5 @@
 """Hostile records: the pages stay up, show them as text, and read no other file."""
 
-from __future__ import annotations
-
 import html
 import json
 import os

@@ -1,7 +1,5 @@
 """A person plays on the page: a whole game, its records, forms, and bad processes."""
 
-from __future__ import annotations
-
 import functools
 import html
 import json

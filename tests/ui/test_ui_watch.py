@@ -1,7 +1,5 @@
 """The list of episodes, one turn, two runs side by side, curves: the pages of records."""
 
-from __future__ import annotations
-
 import html
 import math
 import os

@@ -7,8 +7,6 @@ that network, and ends everything when the process that wanted the browser has e
 packets of JSON on an inherited socket.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import json

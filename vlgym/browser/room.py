@@ -5,8 +5,6 @@ program. In the room it listens where only we can connect. `vlgym.browser.keeper
 inside; this module is our side of it. Linux only.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pwd

@@ -4,8 +4,6 @@ The exit statuses stand in `vlgym.errors`. Only bugs show a traceback. `main` im
 command that is called.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Shared parts of the commands: options, policies, and the defaults of `--config FILE`."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Iterable, Iterator

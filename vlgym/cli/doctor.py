@@ -3,8 +3,6 @@
 Makes every environment of registry.yaml, without playing it, to compare card, prompt and parser.
 """
 
-from __future__ import annotations
-
 import platform
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """`vlgym eval`: play environments or a suite with any policy, write every turn down, and report."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial

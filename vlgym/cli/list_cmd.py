@@ -5,8 +5,6 @@ where that fails, the card is shown all the same. Texts of others (cards, docstr
 printed safely: a line of the list stays one line, and nothing steers the terminal.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Mapping, Sequence

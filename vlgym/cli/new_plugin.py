@@ -1,7 +1,5 @@
 """`vlgym new-plugin`: a pip package with one environment, ready to be changed into your own."""
 
-from __future__ import annotations
-
 import datetime
 import keyword
 import re

@@ -1,7 +1,5 @@
 """`vlgym play`: one episode in the terminal, by a model's prompt and parser; images are files."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import closing
 from pathlib import Path

@@ -3,8 +3,6 @@
 `vlgym doctor` and `vlgym check` compare environments with it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

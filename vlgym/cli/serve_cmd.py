@@ -1,7 +1,5 @@
 """`vlgym serve`, environments for programs elsewhere, and `vlgym ui`, the local web page."""
 
-from __future__ import annotations
-
 import os
 import secrets
 from contextlib import closing

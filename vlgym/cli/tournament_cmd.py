@@ -1,7 +1,5 @@
 """`vlgym tournament`: policies play a game of several agents against each other."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """The HTTP client of an endpoint: its address and key, limits of time and size, what it repeats."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import re

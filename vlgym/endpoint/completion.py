@@ -1,7 +1,5 @@
 """Read an answer, whole or streamed, of chat completions or of `/v1/responses`."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

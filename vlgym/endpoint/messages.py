@@ -1,7 +1,5 @@
 """Write neutral messages as an endpoint's JSON."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from typing import Any

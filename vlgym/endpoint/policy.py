@@ -3,8 +3,6 @@
 Nothing is cached between runs. An answer is streamed only where the server demands it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import contextlib

@@ -1,7 +1,5 @@
 """Keys and passwords: which texts are secret, and texts without them."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

@@ -3,8 +3,6 @@
 docs/write-a-plugin.md shows one: `actions`, `prompt`, `make_inner()` and `task()`.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import gymnasium

@@ -1,7 +1,5 @@
 """Constructor arguments of an environment: checks by annotation, and the values in force."""
 
-from __future__ import annotations
-
 import collections.abc
 import contextlib
 import dataclasses

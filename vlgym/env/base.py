@@ -4,8 +4,6 @@ It parses replies, applies the invalid-action policy, counts turns, assembles ob
 saves and restores. It knows nothing of models, history or wrappers.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import inspect

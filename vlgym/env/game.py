@@ -1,7 +1,5 @@
 """Game: the part of an environment that an author writes. `VLEnv` calls these methods."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

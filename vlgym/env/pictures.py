@@ -3,8 +3,6 @@
 A picture becomes 16 x 16 grey levels and 6 x 6 of each colour difference.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import zlib

@@ -1,7 +1,5 @@
 """Images as arrays: fit to a size, encode for a chat endpoint. Environments draw themselves."""
 
-from __future__ import annotations
-
 import base64
 import io
 from typing import Any

@@ -1,7 +1,5 @@
 """The options of `reset`: environments declare them, and `VLEnv.start` gets their read values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ The split's number stands in the top bits of the seed, so no two splits can shar
 seeds may still begin in the same state where an environment has few states (NumberLine has 30).
 """
 
-from __future__ import annotations
-
 import hashlib
 
 from ..errors import UserError, check_choice

@@ -4,8 +4,6 @@ Gymnasium's `Text` rejects most of what models write (alphanumeric by default, a
 character), so replies get a subclass that contains every string up to its length.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import re
 import string

@@ -3,8 +3,6 @@
 The environment decides what else a state holds.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

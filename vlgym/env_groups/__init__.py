@@ -6,8 +6,6 @@
 An episode is the same bit for bit in each. A group makes environments; a `Runner` steps them.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The schema of a worker's answers: each is checked once, before anything reads it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A worker's environments and the requests on them, in its process: plugins' code runs here."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -4,8 +4,6 @@ Requests and answers are bytes in the form of `vlgym.env_groups.wire`. Ray itsel
 it does everything on a cluster; a cluster is one circle of trust.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import deque
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Workers at the other end of a socket, and those that are processes of this machine."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -5,8 +5,6 @@
 The plugin need not be installed here; a parser of `vlgym.parsers.PARSERS` reads its replies.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -11,8 +11,6 @@ WORK and TAKEN the connection belongs to a worker, as a socket of `processes` do
 encrypted: on a network that is not yours, put it into a tunnel (`ssh -L`).
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import ipaddress

@@ -6,8 +6,6 @@ a type that JSON lacks: `~t` a tuple, `~d` a dict by pairs, `~a` an array and `~
 both by type and shape. Objects of classes do not travel; nothing is ever unpickled.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import socket

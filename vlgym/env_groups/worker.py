@@ -7,8 +7,6 @@ made and stepped in the main thread, because graphics contexts belong to the thr
 A second thread writes the answers, so that a busy learner keeps no environment waiting.
 """
 
-from __future__ import annotations
-
 import os
 import queue
 import socket

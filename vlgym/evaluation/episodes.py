@@ -4,8 +4,6 @@ Environments are stepped in the calling thread, because some (OpenGL, browsers) 
 that made them; or in workers, which step at the same time.
 """
 
-from __future__ import annotations
-
 import queue
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future

@@ -3,8 +3,6 @@
 A plan is data. It comes from ids or from a suite; `play` plays it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Policies by name, as `vlgym eval` takes them: `random`, `openai:MODEL`, or a plugin's own."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import json

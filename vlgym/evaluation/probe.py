@@ -3,8 +3,6 @@
 The records stay in the user's cache folder, so a model is asked once. `sight` judges them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Prompts of an evaluation: system message, style and examples, and an estimate of their cost."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace

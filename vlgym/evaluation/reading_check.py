@@ -1,7 +1,5 @@
 """Check before a run: parser, evaluation and `env.step` read a dozen forms of a reply alike."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """Run an evaluation: describe it, play the missing episodes, write each one as it ends."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

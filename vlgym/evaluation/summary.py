@@ -1,7 +1,5 @@
 """Summary of finished episodes: success with an interval, return, turns, normalized score."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

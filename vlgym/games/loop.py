@@ -1,7 +1,5 @@
 """The loop of games of several players: many tables at once, each policy asked once a round."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait

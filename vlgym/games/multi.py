@@ -1,7 +1,5 @@
 """MultiGame, an author's game of several agents, and MultiVLEnv, one seat of it as a `VLEnv`."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """PettingZoo's two kinds of environment over a `Table`; `several` imports this when one is made."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium

@@ -1,7 +1,5 @@
 """The results of a tournament as Markdown and JSON."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

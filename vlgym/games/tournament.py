@@ -1,7 +1,5 @@
 """Play all pairs of some players, each seed in every seating; one player alone holds all seats."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -8,8 +8,6 @@ A canary (`vlgym/Canary*`, of vlgym-sight) tells its answer in one picture of an
 else, so a policy without that picture is right with a known probability.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 import statistics

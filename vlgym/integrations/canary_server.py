@@ -4,8 +4,6 @@ Point a trainer or a client at its address and let it play `vlgym/Canary*` episo
 listens on loopback only, and knows an episode by its pictures, no two of which are alike.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -4,8 +4,6 @@ A record has the observation before each reply; Minari wants the one after the l
 episode is played again from its seed and its replies, which must give the same turns.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import os

@@ -4,8 +4,6 @@ Two layouts: `hf` has one row per turn with its whole record; `sft` has one chat
 SFTTrainer (`prompt`, `completion`, `images`).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from functools import partial

@@ -15,8 +15,6 @@ function; `turns` of each has a row for each turn. The model's chat template mus
 (Qwen3-VL's does). TRL calls its interface experimental; seen with TRL 1.16.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import weakref
 from collections.abc import Callable, Sequence

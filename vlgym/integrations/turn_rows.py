@@ -1,7 +1,5 @@
 """The parts that integrations share: a turn's message, and its row of plain values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reply parsers by name. docs/evaluate.md has the grammar of each."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

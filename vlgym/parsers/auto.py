@@ -6,8 +6,6 @@ of a line, brackets, the last line. Of the first form with legal actions all mus
 one. Illegal claims, such as a placeholder, do not count.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ The prompt then numbers the legal actions, from 1. An action in quotes, `["turn 
 it is written: environments with a notation have no list to number.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

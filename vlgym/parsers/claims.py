@@ -3,8 +3,6 @@
 A claim of something else, such as a quoted placeholder, ends nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple

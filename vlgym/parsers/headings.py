@@ -6,8 +6,6 @@ heading to the next one, or the whole reply without a heading; case matters. The
 as without a heading the whole reply counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ..types import Parsed

@@ -5,8 +5,6 @@ fences, prose, a list) does not matter, nor do line breaks in strings and commas
 item.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,7 +1,5 @@
 """The rule for a reply without an action: the move for it, its pay (docs/games.md), feedback."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

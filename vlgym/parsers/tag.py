@@ -1,7 +1,5 @@
 """Tags after free reasoning: `<action>left</action>`, and a whole plan, `<plan>up; left</plan>`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

@@ -4,8 +4,6 @@ An action inside a thought is no action. The text before a closing mark whose op
 template wrote is a thought, and so is all that follows an opening mark without a closing one.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Controls that cannot see: prompts with other pictures than their own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 

@@ -7,8 +7,6 @@
 A sampler is a subclass of `Curriculum`. Plugins bring more by the hook `vlgym_curricula`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

@@ -6,8 +6,6 @@ everything else plays it again. An evaluation treats an `EndpointError` of the p
 `UserError`, and any other error of a policy, ends the run at once.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Hashable
 from typing import Any

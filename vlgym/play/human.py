@@ -3,8 +3,6 @@
 Pictures go to files, and to the terminal: by kitty's protocol, as sixels, or as half blocks.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

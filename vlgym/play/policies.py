@@ -1,7 +1,5 @@
 """Policies that need no model: idle, random, oracle, scripted, replay."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from ..errors import UserError

@@ -4,8 +4,6 @@ Policies, prompts and records find here all that they need. The environment's co
 (`vlgym.env_groups`); only the parser works here, because it reads nothing but replies.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Iterator, Mapping

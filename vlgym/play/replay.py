@@ -1,7 +1,5 @@
 """Recorded episodes are played again from their seeds and replies, and each turn is compared."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

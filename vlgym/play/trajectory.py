@@ -7,8 +7,6 @@
 run.json and every line hold a checksum, and a picture has its name: damage is an error in reading.
 """
 
-from __future__ import annotations
-
 import errno
 import functools
 import hashlib

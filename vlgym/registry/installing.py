@@ -3,8 +3,6 @@
 No package index has them yet. At the release set `RELEASED`; tests then name old pages.
 """
 
-from __future__ import annotations
-
 import importlib
 import shlex
 from pathlib import Path

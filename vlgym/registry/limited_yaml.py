@@ -3,8 +3,6 @@
 A few lines may stand for billions of nodes by aliases, or nest too deep for the process.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml

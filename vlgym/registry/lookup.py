@@ -1,7 +1,5 @@
 """id -> spec: installed; broken; known but not installed; unknown, with the nearest ids."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterable, Mapping

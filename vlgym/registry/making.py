@@ -5,8 +5,6 @@ point `construct`, which imports the environment's code. Known ids that are not 
 registered, too: making one says what to install.
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 from functools import partial

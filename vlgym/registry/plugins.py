@@ -5,8 +5,6 @@ implementations. `VLGYM_PLUGINS=none` loads nothing; `VLGYM_PLUGINS=cards,vlgym-
 those only, named by entry point or by distribution.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

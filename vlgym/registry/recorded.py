@@ -1,7 +1,5 @@
 """Compare an installed environment's card, prompt and parser with registry.yaml."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

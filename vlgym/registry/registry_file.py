@@ -4,8 +4,6 @@ registry.lock, next to it, holds the small pictures. `vlgym.testing` measures it
 run time the live hooks are the truth.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache

@@ -3,8 +3,6 @@
 A suite (`magebench-mini`) is the union of the parts from the hook `vlgym_suites` of the plugins.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Versions of what is installed, and digests of its code, for the records."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import platform

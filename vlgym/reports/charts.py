@@ -1,7 +1,5 @@
 """Positions of a curve's points and ticks, in percent of its box; `marks.html` draws them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

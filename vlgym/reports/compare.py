@@ -3,8 +3,6 @@
 Episodes are paired by part, item, seed and repeat. Parts of unequal conditions are refused.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import shlex

@@ -3,8 +3,6 @@
 Nothing depends on the clock, so two runs with equal replies have equal reports.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -3,8 +3,6 @@
 What a kill left at the end (a line cut short, an episode without its last turn) is left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property

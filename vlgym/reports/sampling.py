@@ -5,8 +5,6 @@ MageBench (arXiv 2412.04531, figure 7) is the source of the repeats and of the t
 instruction error. It publishes no formula of the half-width; `measure_half_width` states ours.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The numbers and tables of a report as text, the same on the terminal and on the pages."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

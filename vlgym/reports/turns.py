@@ -1,7 +1,5 @@
 """One turn as every page shows it (`turns.html`), and the ten episodes that a report shows."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import io

@@ -3,8 +3,6 @@
 Checksums find accidental damage alone. A record that was edited and sealed differs from its replay.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

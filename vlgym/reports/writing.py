@@ -3,8 +3,6 @@
 Values of records pass through jinja2's escaping; report.html's own policy also forbids scripts.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,6 @@ family. Those import this module and the standard library only, so that they can
 of a game. `blind_policies` runs them.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import re

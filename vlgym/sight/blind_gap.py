@@ -1,7 +1,5 @@
 """Share of an environment that needs the picture, from the bounds in registry.yaml."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -6,8 +6,6 @@ the other two. The list has one action for each turn. Neither sees a picture, an
 other splits does not depend on rewards.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial

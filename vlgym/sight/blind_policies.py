@@ -3,8 +3,6 @@
 Only it touches the environment, for its reply format.
 """
 
-from __future__ import annotations
-
 import pkgutil
 import random
 import re

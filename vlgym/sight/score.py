@@ -26,8 +26,6 @@ a warning. One that knows the last picture of a history and guesses the others w
 Sight on one probe alone takes 3 to 8 right answers of 12, and all 12 for left and right.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache

@@ -10,8 +10,6 @@ not hold gives a warning.
 A family tests several with `env_ids = ("myorg/A-v0", "myorg/B-v0")`.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Checks of who may do what: the oracle advises, legal actions act, only actions are paid."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

@@ -5,8 +5,6 @@ rounded to 6 decimals, because the last bits of sines differ between machines. I
 by `pictures`, because renderers and fonts differ too. `list_episodes` has the episodes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

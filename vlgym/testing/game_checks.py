@@ -1,7 +1,5 @@
 """Checks of games of several agents: movers, hidden parts, and what the class declares."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Checks of the interface: card, spaces, prompt, parsers, vectors, splits, and the record."""
 
-from __future__ import annotations
-
 import inspect
 import itertools
 import re

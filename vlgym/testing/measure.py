@@ -4,8 +4,6 @@ The best blind policies on val are judged on test, and the best figures there ar
 return and success need not be one policy's.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """Checks that play: determinism, states, copies, oracle, random play, rewards, results, endings."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import itertools

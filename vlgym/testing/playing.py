@@ -1,7 +1,5 @@
 """Play an episode turn by turn and keep the observations; garbage as failing models write it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Checks of pictures and text: pictures show the state, looking is free, the text tells little."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Shared parts of the checks: the environment under test, a check's result, and its failure."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Sequence

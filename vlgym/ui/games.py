@@ -4,8 +4,6 @@ A plugin's code runs there alone. A lost worker is replaced, and its episode goe
 fails, the game ends with a message and the page goes on.
 """
 
-from __future__ import annotations
-
 import re
 import secrets
 import threading

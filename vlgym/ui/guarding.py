@@ -6,8 +6,6 @@
 - The browser loads nothing from elsewhere and runs no script of a page's own.
 """
 
-from __future__ import annotations
-
 import hmac
 import os
 import stat

@@ -3,8 +3,6 @@
 Kept are the fields of the list, and the place of each turn in its file, where the rest is read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -4,8 +4,6 @@ The gallery's pictures come with the package; the play page shows those of other
 form works without JavaScript, and says which turn it was made for: one sent twice changes nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs: the first page, and one run with results, learning curves and episodes."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """The pages together, as one Starlette application."""
 
-from __future__ import annotations
-
 import secrets
 import socket
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Recorded episodes: the list with filters and orders, one turn by turn, two side by side."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence

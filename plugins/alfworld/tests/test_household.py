@@ -1,7 +1,5 @@
 """Rewards, commands, templates, splits, levels, arguments, and the player that sees no picture."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Shared fixtures: environments without wrappers, and a generator that plays back chosen draws."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

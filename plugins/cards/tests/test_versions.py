@@ -1,7 +1,5 @@
 """The versions that need the picture, and what a blind player still wins."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from itertools import product

@@ -1,7 +1,5 @@
 """The build command: the wheel that it keeps, and the packages that it names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The real engine: bit-identical matches, exact restoring, refused garbage, and its camera."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import hashlib

@@ -1,7 +1,5 @@
 """The environment: arguments, texts, scores, options and levels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path

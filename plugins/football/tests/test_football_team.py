@@ -1,7 +1,5 @@
 """Football for a team: each agent's player, picture, action and pay."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

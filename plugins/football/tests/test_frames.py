@@ -1,7 +1,5 @@
 """Frames as snapshots made by hand: reward, decision points and the drawn view."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Shipped scenarios fit their names; bad files are refused with file and place."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 from pathlib import Path

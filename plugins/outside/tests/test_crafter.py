@@ -1,7 +1,5 @@
 """Crafter: the same episode in every process, each action's effect, and the score."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from itertools import product

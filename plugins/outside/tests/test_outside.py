@@ -1,7 +1,5 @@
 """Missions, their bot and the blind player."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

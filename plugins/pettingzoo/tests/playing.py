@@ -1,7 +1,5 @@
 """Games in a position, single rounds and whole games for the tests."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The certificate of a game; what a game at once and a question add. The sweep has the rest."""
 
-from __future__ import annotations
-
 import warnings
 from functools import partial
 

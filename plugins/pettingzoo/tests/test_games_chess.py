@@ -1,7 +1,5 @@
 """Chess endings: results by the rules, positions, notations, and Stockfish as a player."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

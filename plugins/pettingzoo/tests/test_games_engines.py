@@ -1,7 +1,5 @@
 """Knights and zombies, spread and tag, Pong, on others' engines: turns, pay, ends, players."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

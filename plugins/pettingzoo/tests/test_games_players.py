@@ -1,7 +1,5 @@
 """The players: how good they are; exploitability at Kuhn poker; Hanabi with two to five."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rules, by hand: moves, rewards and names of each game, openings and levels; then pictures."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

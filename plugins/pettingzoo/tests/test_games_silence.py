@@ -1,7 +1,5 @@
 """A reply without an action pays a seat the same on every path, and never a gain."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Questions about a position: the prediction of moves, the names of elements, and their suite."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

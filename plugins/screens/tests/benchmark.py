@@ -3,8 +3,6 @@
 python plugins/screens/tests/benchmark.py
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -1,7 +1,5 @@
 """Players that the tests measure: habits learnt on train, and scripted looks."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter, defaultdict
 from statistics import mean

@@ -1,7 +1,5 @@
 """The apps: no two are alike, every box holds its element, sentences name one, and colours can be told apart."""
 
-from __future__ import annotations
-
 from itertools import combinations, product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The parser `screen`: the forms of computer-use models, each read as one spelling."""
 
-from __future__ import annotations
-
 import pytest
 from vlgym_screens.screen_parser import BareParser, ScreenParser
 

@@ -1,7 +1,5 @@
 """The tasks: the oracle through the real parser, coordinates there and back, what is paid and what is not."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import Counter

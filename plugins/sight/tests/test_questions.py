@@ -1,7 +1,5 @@
 """Of probes and canaries the text never tells the answer, and the picture tells it on every level."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from itertools import combinations

@@ -1,7 +1,5 @@
 """The environment: score, restart, lost positions, level choice, oracle, saving, planners."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

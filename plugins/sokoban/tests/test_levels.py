@@ -1,7 +1,5 @@
 """Levels, shipped, in files and drawn, and the published numbers."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 from dataclasses import replace

@@ -3,8 +3,6 @@
 The engine's modules import the old `gym`, `pkg_resources` and `imageio`; stand-ins answer for those.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from types import ModuleType, SimpleNamespace

@@ -1,7 +1,5 @@
 """Fixtures: one cache folder for all tests of this plugin, one shop of the default catalogue."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The browser: its pictures, its replacement when lost, and the shop as its only address."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Catalogues, generated or from WebShop's files, their goals, and the search."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """The environments: episodes, splits, rewards, one browser under many, look-alikes."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from contextlib import closing

@@ -1,7 +1,5 @@
 """The rules of the shop, and the published reward, with numbers worked out by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

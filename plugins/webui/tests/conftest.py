@@ -1,7 +1,5 @@
 """Shared fixtures: a pool of browsers of the tests' own, and pages in one line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """AES as a pure function: hand-computed scores, and properties of both forms."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

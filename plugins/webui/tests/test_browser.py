@@ -1,7 +1,5 @@
 """The browser: the elements that it reads, its clock and its input."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from vlgym_webui.aes import Element

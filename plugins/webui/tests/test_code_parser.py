@@ -1,7 +1,5 @@
 """The parser of code blocks: tolerant of spelling, total, and exact on what it writes itself."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

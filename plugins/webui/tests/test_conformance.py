@@ -1,7 +1,5 @@
 """The contract of vlgym; checks that take long, and the earlier version, are the sweep's."""
 
-from __future__ import annotations
-
 from vlgym.testing import CHECKS, EnvConformance
 
 SWEPT = (

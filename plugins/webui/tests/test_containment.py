@@ -1,7 +1,5 @@
 """Hostile pages: what they try has no effect, is counted, and leaves the pool healthy."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial

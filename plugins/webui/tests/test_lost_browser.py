@@ -1,7 +1,5 @@
 """A lost browser is not the page's fault: another renders the page again."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

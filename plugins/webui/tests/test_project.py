@@ -1,7 +1,5 @@
 """Project folders: shipped ones are complete and leave their looks to the pictures; mistakes are named."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable

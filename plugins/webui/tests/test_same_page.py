@@ -1,7 +1,5 @@
 """The same page gives the same bytes in another browser, after others, and whatever it tries to see."""
 
-from __future__ import annotations
-
 import base64
 import io
 from pathlib import Path

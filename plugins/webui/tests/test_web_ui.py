@@ -1,7 +1,5 @@
 """The environment: scores, rewards, planners, losses, information, forked processes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

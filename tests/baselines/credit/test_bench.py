@@ -1,7 +1,5 @@
 """The command, the tiny model as an exact policy, and the tests of the bench's two statements."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from dataclasses import replace

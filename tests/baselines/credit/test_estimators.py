@@ -1,7 +1,5 @@
 """Estimators on a chain that is enumerated, and measures on numbers whose truth is known."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The truth: rules, dynamic programming, branches and the environment itself agree."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Tokens of an action, options that reach the policy's step, sampler and scorer that disagree."""
 
-from __future__ import annotations
-
 import by_hand
 import pytest
 import torch

@@ -6,8 +6,6 @@ alone must notice each. LOOP and GRPO are in test_direction_groups.py, ArCHer is
 test_direction_archer.py, whole runs are in test_direction_runs.py.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

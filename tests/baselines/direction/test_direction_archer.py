@@ -1,7 +1,5 @@
 """ArCHer learns in the right direction: see test_direction.py."""
 
-from __future__ import annotations
-
 import copy
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """LOOP and GRPO learn in the right direction: see test_direction.py."""
 
-from __future__ import annotations
-
 import re
 from types import SimpleNamespace
 from typing import Any

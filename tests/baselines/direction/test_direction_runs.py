@@ -1,7 +1,5 @@
 """Whole runs of every learner improve at a bandit, and the warm start: see test_direction.py."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """A whole run of self-play improves at a game of two arms: see test_direction.py."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any, ClassVar

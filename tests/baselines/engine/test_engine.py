@@ -1,7 +1,5 @@
 """The engine against the library's forward pass and `generate`."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The policy `hf:`: what its replies depend on, what it tells of itself, what it refuses."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

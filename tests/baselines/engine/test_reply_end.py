@@ -1,7 +1,5 @@
 """Ends of replies, temperature, system message and limits: in training and all that comes after it."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The best model by validation episodes, and how much pictures change its replies."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

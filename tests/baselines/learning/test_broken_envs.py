@@ -1,7 +1,5 @@
 """An environment that raises in groups, warm start and held-out episodes; moments of a rollout."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

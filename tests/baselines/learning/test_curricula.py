@@ -1,7 +1,5 @@
 """`--curriculum`: exact resuming, levels in log and curve, held-out episodes on the highest."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Options of a learner: defaults, presets, saved ones in a resumed run, and their help."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

@@ -1,7 +1,5 @@
 """A learner on an environment of every family, and on environments in worker processes."""
 
-from __future__ import annotations
-
 import os
 import signal
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The losses and the shaping of rewards against numbers computed by hand."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Episodes that are recorded while training; no number of training depends on them."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

@@ -1,7 +1,5 @@
 """Self-play: who sits where, whose turns are data, what they are paid, and exact resuming."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace

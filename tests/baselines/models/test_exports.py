@@ -1,7 +1,5 @@
 """An exported folder shows the library what the model was trained on: same pixels, ids and logits."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

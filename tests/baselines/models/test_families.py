@@ -1,7 +1,5 @@
 """The tiny default: prompts, weights, its frozen copy, and the word-list tokenizer."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

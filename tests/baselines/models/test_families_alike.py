@@ -1,7 +1,5 @@
 """Properties of every model family, on a tiny model, loaded from a folder as a published one is."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from publish import publish

@@ -1,7 +1,5 @@
 """Models without a fast path: the library's ids, tensors and greedy replies, and an update."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch

@@ -1,7 +1,5 @@
 """Adapters, the views of the model without them, and PEFT's own format."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """`--model`: a damaged or foreign folder, a name of no model, a Hub that does not answer."""
 
-from __future__ import annotations
-
 import ast
 import json
 import math

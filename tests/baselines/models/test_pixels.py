@@ -1,7 +1,5 @@
 """Pictures become the patches of the library's own image processor (its PIL classes), to the bit."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

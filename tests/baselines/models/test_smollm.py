@@ -1,7 +1,5 @@
 """SmolLM2 with random weights, and with the real ones (`make real`)."""
 
-from __future__ import annotations
-
 import shutil
 import tomllib
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Prompts by a checkpoint's own chat template, and no special token out of anybody's text."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Language models without sight: ids, greedy replies, learning in words, one line for pictures."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

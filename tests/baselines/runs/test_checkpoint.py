@@ -1,7 +1,5 @@
 """Checkpoints come back bit for bit, are whole or absent; a damaged file is one line of error."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

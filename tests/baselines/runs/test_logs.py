@@ -1,7 +1,5 @@
 """Outputs of a learning run: log, trackers, and the learning curve."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

@@ -1,7 +1,5 @@
 """Rows of a pass by the memory there is: halved until they fit, with the same gradient."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

@@ -1,7 +1,5 @@
 """Runs of several processes, and failures of a long run: signals, a full disk, memory that runs out."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import multiprocessing

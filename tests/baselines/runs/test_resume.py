@@ -1,7 +1,5 @@
 """Runs that stop and resume bit for bit; runs with a trained vision tower and with history."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sys

@@ -1,7 +1,5 @@
 """Studies: statistics by hand, sets of interaction types, and small ones run, resumed, reported."""
 
-from __future__ import annotations
-
 import datetime
 import importlib
 import json

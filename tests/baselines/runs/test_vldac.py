@@ -1,7 +1,5 @@
 """VL-DAC on the tiny model: exact resumption, stops, clear refusals, guarded steps."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

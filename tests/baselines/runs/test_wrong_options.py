@@ -1,7 +1,5 @@
 """Every option of every command with wrong values is refused before any model is made."""
 
-from __future__ import annotations
-
 import importlib
 import math
 from collections.abc import Iterator

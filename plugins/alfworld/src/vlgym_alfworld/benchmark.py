@@ -8,8 +8,6 @@ TextWorld evaluates the expressions of a text grammar as Python. In ALFWorld's g
 names joined by `+` or `or` (`o.indefinite + ' ' + o.name`); a file with anything else is refused.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import json

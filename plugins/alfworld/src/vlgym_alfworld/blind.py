@@ -3,8 +3,6 @@
 Listed admissible commands name things; with action templates the numbers of things must be guessed.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter

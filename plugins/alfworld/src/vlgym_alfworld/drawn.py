@@ -1,7 +1,5 @@
 """A game in TextWorld's engine with a drawn plan of its room, and with both oracles."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import random

@@ -4,8 +4,6 @@ Oracle, goal conditions and picture read the snapshot; none of them touches the 
 conditions are those that ALFRED's simulator counts as `goal_condition_success_rate`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

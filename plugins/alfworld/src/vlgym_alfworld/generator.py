@@ -4,8 +4,6 @@ Rooms, tables of containment, PDDL domain and sentences are the installed packag
 the layout of the things are drawn here, from the generator that is passed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -4,8 +4,6 @@ With action templates the list of legal actions names furniture only. A player s
 or sees from the picture; every command that the engine does not admit is refused in the same words.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any, ClassVar

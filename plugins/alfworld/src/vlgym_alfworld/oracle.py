@@ -4,8 +4,6 @@ The seeking oracle gives the knowing one a world without the things that were no
 where to look next. Both finish every generated game, also after arbitrary commands.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

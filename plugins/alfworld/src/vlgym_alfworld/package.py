@@ -12,8 +12,6 @@ what nobody changes. On leaving, everything is as it was, `sys.argv` and `sys.st
 `fast_downward` overwrites.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import gc

@@ -1,7 +1,5 @@
 """The plugin's cards: specs only. Importing this module imports no environment code."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

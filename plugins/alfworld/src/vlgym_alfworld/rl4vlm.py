@@ -1,7 +1,5 @@
 """Reply parser and reward of RL4VLM's code, and of VL-DAC's copy, which pays less for success."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

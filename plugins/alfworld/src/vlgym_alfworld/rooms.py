@@ -3,8 +3,6 @@
 A receptacle without a position there (stove burner, coffee machine, toaster) is not in the room.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from functools import lru_cache

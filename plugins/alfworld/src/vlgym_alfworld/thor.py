@@ -5,8 +5,6 @@ trajectory files. `ThorBackend` names all that are missing. It drives one simula
 `AlfredThorEnv` directly, without its threads and its choice of games.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import io

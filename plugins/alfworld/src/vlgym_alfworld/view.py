@@ -5,8 +5,6 @@ kitchen cabinets hang above drawers, so true positions coincide on a plan: each 
 as near to its true place as fits, by a greedy search in a fixed order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache

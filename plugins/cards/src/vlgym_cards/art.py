@@ -3,8 +3,6 @@
 Layouts are written in a square of 300 x 300 units.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files

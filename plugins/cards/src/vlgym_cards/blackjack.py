@@ -1,7 +1,5 @@
 """Blackjack: read the cards, hit or stand."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -3,8 +3,6 @@
 Always `+` and always `stand` are constant actions, which are tried everywhere.
 """
 
-from __future__ import annotations
-
 import random
 import re
 

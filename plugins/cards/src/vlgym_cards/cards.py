@@ -1,7 +1,5 @@
 """Playing cards: ranks, suits, and drawing from an endless deck."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """EZPoints: two cards, plus and times, 12."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

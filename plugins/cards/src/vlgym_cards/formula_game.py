@@ -1,7 +1,5 @@
 """Base of EZPoints and Points24: build a formula token by token from the cards' numbers."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """NumberLine: read two numbers in a picture and walk from one to the other."""
 
-from __future__ import annotations
-
 import json
 from functools import lru_cache
 from typing import Any, ClassVar

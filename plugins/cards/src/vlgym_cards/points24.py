@@ -1,7 +1,5 @@
 """Points24: four cards, four operators, brackets, 24."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from .art import Canvas

@@ -7,8 +7,6 @@ expression; its tree is interpreted here, so nothing is run. One departure: a po
 `MAX_BITS` bits is an error, where Python would compute for minutes.
 """
 
-from __future__ import annotations
-
 import ast
 import operator
 import re

@@ -8,8 +8,6 @@ their order, `"action"` last; all before it are the thoughts. Not reproduced, of
 original card art and the exact wording of prompts.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar

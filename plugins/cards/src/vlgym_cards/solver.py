@@ -7,8 +7,6 @@ unfinished formula is then completed from its innermost open bracket outwards. N
 when `complete` returns `None`, no completion exists within the budget.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

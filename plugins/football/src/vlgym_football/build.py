@@ -6,8 +6,6 @@ wheel loses debug symbols and dependencies (the engine needs none), and is kept 
 folder, by engine version, Python and Boost.
 """
 
-from __future__ import annotations
-
 import argparse
 import glob
 import importlib.util

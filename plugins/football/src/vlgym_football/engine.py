@@ -13,8 +13,6 @@ played. A missing driver ends the process inside the engine, so the first use in
 in another process.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import importlib

@@ -1,7 +1,5 @@
 """Football after MageBench: lead an attack on the Google Research Football engine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, ClassVar
 

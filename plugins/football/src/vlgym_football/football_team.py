@@ -1,7 +1,5 @@
 """Football for a team: two to four attackers, an agent each, against a defence."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

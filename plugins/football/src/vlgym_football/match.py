@@ -1,7 +1,5 @@
 """Episodes of one agent (`Match`) or several (`TeamMatch`): engine, endings, decisions."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import zlib

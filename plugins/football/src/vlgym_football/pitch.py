@@ -1,7 +1,5 @@
 """The tactical view: the pitch from above, drawn from the positions."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Collection
 

@@ -1,7 +1,5 @@
 """The plugin's cards, the names of the scenarios, and its share of MageBench. It imports no environment code."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from vlgym import EnvSpec, hookimpl

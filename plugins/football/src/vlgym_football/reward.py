@@ -17,8 +17,6 @@ The first frame pays nothing. As published: the asymmetric points -0.02 and 0.02
 pass counts when an opponent's number differs while a shot is pending; a loose ball ends it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

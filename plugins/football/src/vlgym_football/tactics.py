@@ -8,8 +8,6 @@ that leads to a goal soonest, else the one to the best place. The others make th
 the goal, and the nearest one fetches a loose ball.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Blind players of MiniWorld: a wanderer, and a circler."""
 
-from __future__ import annotations
-
 import random
 import re
 

@@ -1,7 +1,5 @@
 """Mazes with the red box (Maze in four sizes, TMaze, YMaze), and Sign, where a sign names a colour."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tasks about things: PickupObjects, PutNext, CollectHealth; named things in ThreeRooms, RoomObjects."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -4,8 +4,6 @@ A goal is built from the state of the world at every call, so an oracle works fr
 state. Planning costs tens of milliseconds; the plan is made again only when the agent left it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

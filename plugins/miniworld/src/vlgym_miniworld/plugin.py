@@ -3,8 +3,6 @@
 Listing them imports neither MiniWorld nor OpenGL.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

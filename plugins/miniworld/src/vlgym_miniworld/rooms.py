@@ -1,7 +1,5 @@
 """Reach the red box in rooms: Hallway, OneRoom (three sizes), FourRooms, WallGap, Sidewalk."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Starts from which the red box has to be looked for: away from it, and not facing it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Base of all MiniWorld tasks: the world, the picture, the oracle's pilot, and reaching a box."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

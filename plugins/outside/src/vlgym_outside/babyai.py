@@ -1,7 +1,5 @@
 """BabyAI's missions in MiniGrid, each in one room or its neighbours."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import io

@@ -1,7 +1,5 @@
 """A blind player of BabyAI."""
 
-from __future__ import annotations
-
 import random
 
 from vlgym.sight.blind import BlindPlayer

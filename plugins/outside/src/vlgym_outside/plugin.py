@@ -1,7 +1,5 @@
 """The plugin's cards; this imports neither MiniGrid nor Crafter. There is no train split."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from vlgym import EnvSpec, hookimpl

@@ -1,7 +1,5 @@
 """Crafter: survive in a drawn wilderness, and unlock achievements."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 from typing import Any, ClassVar

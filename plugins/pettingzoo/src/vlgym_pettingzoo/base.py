@@ -1,7 +1,5 @@
 """Prompts and pictures of the games, and the base of games in which all act at once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 

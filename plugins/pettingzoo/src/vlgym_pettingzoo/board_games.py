@@ -1,7 +1,5 @@
 """Battleship, Breakthrough, Connect Four and Tic-Tac-Toe on OpenSpiel's rules."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Chess endings against Stockfish, a program that speaks UCI; a process has one."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import shutil

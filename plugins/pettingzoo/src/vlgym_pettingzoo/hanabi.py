@@ -1,7 +1,5 @@
 """Hanabi for two to five, and a player by rules, without conventions for hints."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace

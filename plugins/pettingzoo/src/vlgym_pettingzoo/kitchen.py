@@ -1,7 +1,5 @@
 """A cooperative kitchen in the manner of Overcooked: its rules, two greedy cooks, the game."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field

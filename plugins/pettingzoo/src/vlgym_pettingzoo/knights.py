@@ -1,7 +1,5 @@
 """Knights, archers, zombies in PettingZoo's real-time game, with planners."""
 
-from __future__ import annotations
-
 import math
 import os
 import sys

@@ -1,7 +1,5 @@
 """Spread and tag on MPE2's engine: pushes, frames of a turn, a field drawn from above."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 Drawings, texts and players are this package's where a card does not name others'.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from vlgym import EnvSpec, hookimpl

@@ -4,8 +4,6 @@ Near-equilibrium play is a table that OpenSpiel's CFR+ made (`pyspiel.CFRPlusSol
 iterations for Kuhn and 1,000 for Leduc, the average policy rounded to four digits).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Pong on the emulated Atari 2600, for two; the oracle plays the ball's flight on a copy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Questions about a position of a game: another player's next move, an element of the picture."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 

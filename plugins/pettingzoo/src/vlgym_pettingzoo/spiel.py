@@ -1,7 +1,5 @@
 """SpielGame: a game in turn on OpenSpiel's rules. A subclass names the actions, draws and tells."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """A coin game, Monster Hunt and Battle of the Colors: two who walk on a square board at once."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """The model of an app: screens of widgets, and what a click changes. Nothing here knows pixels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 

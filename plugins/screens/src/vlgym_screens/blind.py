@@ -1,7 +1,5 @@
 """A blind player that knows where buttons usually are."""
 
-from __future__ import annotations
-
 import re
 
 from vlgym.sight.blind import BlindPlayer

@@ -1,7 +1,5 @@
 """ScreensClick: click the element that a sentence names."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar
 

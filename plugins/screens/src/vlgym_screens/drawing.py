@@ -1,7 +1,5 @@
 """The painter: draws the elements of a state with Pillow and its font. It decides no place."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from functools import lru_cache

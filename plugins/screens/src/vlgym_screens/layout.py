@@ -1,7 +1,5 @@
 """Places of widgets. `Layout.place` gives boxes for the painter and for clicks."""
 
-from __future__ import annotations
-
 import colorsys
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """ScreensLook: what is asked is too small to read, and each look closer costs."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, ClassVar
 

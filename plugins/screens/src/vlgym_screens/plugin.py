@@ -1,7 +1,5 @@
 """The plugin's cards; importing this module imports no environment code."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from vlgym import EnvSpec, hookimpl

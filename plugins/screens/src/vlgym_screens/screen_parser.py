@@ -5,8 +5,6 @@ The first complete claim of a legal action counts. Every form is turned into one
 `zoom_out()`, `answer("words")`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

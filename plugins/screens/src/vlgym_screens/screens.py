@@ -1,7 +1,5 @@
 """Base of the family: an app an episode, actions with coordinates or marks, pictures, and the tree."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

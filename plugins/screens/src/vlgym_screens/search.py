@@ -1,7 +1,5 @@
 """Shortest paths over the states of an app, by breadth-first search over its actions."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """ScreensSet: bring settings into a stated state, then save."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from vlgym.types import Outcome

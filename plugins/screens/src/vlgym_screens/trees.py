@@ -1,7 +1,5 @@
 """Tasks in a tree of screens: ScreensGo reaches one; ScreensFind reads a code there."""
 
-from __future__ import annotations
-
 import json
 from typing import ClassVar
 

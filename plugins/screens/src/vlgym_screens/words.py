@@ -1,7 +1,5 @@
 """Words of the apps: six domains, names of people, and codes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from importlib.resources import files

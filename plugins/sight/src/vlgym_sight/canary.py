@@ -1,7 +1,5 @@
 """Canary: does a picture reach the model? The answer stands in one picture of an episode only."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Colours: of one shape, and of one picture out of four that were shown turn after turn."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 from typing import Any, ClassVar

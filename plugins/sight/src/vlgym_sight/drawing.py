@@ -1,7 +1,5 @@
 """Drawing tools of the probes: a canvas in shares of the picture's shorter side."""
 
-from __future__ import annotations
-
 import math
 
 from PIL import Image, ImageDraw

@@ -1,7 +1,5 @@
 """Probes of reading: a digit, a word at three sizes, a playing card."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Probes of place and number: a side, a cell of a labelled grid, a number of discs."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The plugin's specs and its parts of the suite `can-it-see`. It imports no environment code."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from vlgym import EnvSpec, hookimpl

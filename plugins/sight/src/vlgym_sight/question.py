@@ -1,7 +1,5 @@
 """Question: base of all probes. An episode is one question, with a uniformly drawn answer."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`python -m vlgym_sokoban FILE`: draw levels into a file ahead of training."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Sokoban in drawn rooms of six difficulty levels."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -5,8 +5,6 @@ A hash of the room's walls assigns it to train (7 of 10), val, test or the shipp
 share a room, and no drawn level is a benchmark level.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, replace
 from typing import Any

@@ -4,8 +4,6 @@ A file holds plain-text XSB boards, each with the lines `Title:`, `Solution:` an
 exist. Solutions and checksums are verified. A line that begins with a semicolon is a comment.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache

@@ -5,8 +5,6 @@ module needs none of them, so it is loaded from its path as a private module, wi
 in place of the two global ones it draws from.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 import random

@@ -1,7 +1,5 @@
 """Sokoban after MageBench: push every box onto a target, seen as a picture."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -5,8 +5,6 @@ An edge costs the walk and the push, since reward and score count steps. The bou
 one push changes it by at most one. Work is limited in nodes: machines make no difference.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`python -m vlgym_webshop`: open the shop for a person with a browser on this machine."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,7 +1,5 @@
 """Blind players of WebShop: the text lists a ready-made query and every option's value."""
 
-from __future__ import annotations
-
 import random
 import re
 

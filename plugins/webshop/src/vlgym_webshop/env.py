@@ -1,7 +1,5 @@
 """The environment: a shopper's wish, a shop seen through a browser, and one purchase."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, ClassVar
 

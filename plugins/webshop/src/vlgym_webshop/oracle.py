@@ -1,7 +1,5 @@
 """The oracle: knows the product of the instruction, and finds its way there from any page."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

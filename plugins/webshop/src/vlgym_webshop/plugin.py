@@ -1,7 +1,5 @@
 """The plugin's card: a spec only. Importing this module imports no environment code."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from vlgym import EnvSpec, hookimpl

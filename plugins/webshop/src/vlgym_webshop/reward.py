@@ -18,8 +18,6 @@ a noun unless it is in a list of other words or ends like an adjective or adverb
 Yao et al., WebShop, NeurIPS 2022.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A `Page` is a value: the browser's picture is a function of the goal and the pag
 saved, restored and replayed without a browser.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -7,8 +7,6 @@ Computed styles come in as a browser reports them. `compat=True` is the publishe
 docs/webui.md lists the corrections of the default.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress

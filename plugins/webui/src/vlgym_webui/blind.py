@@ -1,7 +1,5 @@
 """Blind player of WebUI: it writes a page from the description alone, in one reply."""
 
-from __future__ import annotations
-
 import html
 import re
 

@@ -1,7 +1,5 @@
 """The picture of a turn: the target's screenshots, and under them those of the page so far."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from functools import lru_cache

@@ -7,8 +7,6 @@ stands still while anything is loading. A page that hangs or grows ends the brow
 false then, and the pool starts another. Nothing of ours is in the page's reach.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import contextlib

@@ -6,8 +6,6 @@ open fence; a heading that names a file serves for a missing tag; a bare HTML do
 No code is run or checked.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """The plugin's specs and their parts of the MageBench suites. It imports no environment code."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from vlgym import EnvSpec, hookimpl

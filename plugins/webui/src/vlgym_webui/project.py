@@ -18,8 +18,6 @@ folder is loaded once its interactions are written down as steps. Every mistake 
 file, the place in it, and the fix.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 It writes `_images/0.png` (initial page) and `_images/N.png` (after interaction N) into the folders.
 """
 
-from __future__ import annotations
-
 import io
 import sys
 from pathlib import Path

@@ -11,8 +11,6 @@ structure term of the structural similarity index (Wang et al., 2004): 1 for the
 none or another, near 0 for a faint one. Colours and places change little.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

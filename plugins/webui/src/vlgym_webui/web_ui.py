@@ -1,7 +1,5 @@
 """The environment: a description with pictures in, code out, AES as the score."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar

@@ -3,8 +3,6 @@
 It is found in the cache, or made there: once, under a lock, put in place when complete.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import sqlite3

@@ -5,8 +5,6 @@ them before it set its seed; so here they are the same in every run. Texts are r
 ASCII with single blanks, so that each option can be written in a reply.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re

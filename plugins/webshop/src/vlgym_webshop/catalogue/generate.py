@@ -4,8 +4,6 @@ Kinds of product with attributes, options and sentences are read from taxonomy.y
 Brands and texts are invented. Nothing here looks at goals; those are written in `wishes`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 from collections.abc import Mapping

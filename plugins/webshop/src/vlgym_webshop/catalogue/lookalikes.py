@@ -8,8 +8,6 @@ results and products, marks on the pages of features. The twelve are in a drawn 
 lists them.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import replace

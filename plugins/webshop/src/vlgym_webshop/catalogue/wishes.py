@@ -5,8 +5,6 @@ price), so it can always be met. The target products of the three splits are dis
 in ten is for test, one for val.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """Product pictures: a drawing in the product's colour, as SVG text for a page. No file, no network."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import lru_cache
 from string import Template

@@ -3,8 +3,6 @@
 Stateless: a page is a function of its address. `python -m vlgym_webshop` serves it for a person.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Callable, Mapping
