@@ -8,7 +8,6 @@ chooses nothing: it is played before and after training, and once by the chosen 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import torch
@@ -53,12 +52,12 @@ def read_best(folder: Path) -> dict[str, Any] | None:
 
 def keep_best(folder: Path, reports: Sequence[Mapping[str, Any]], family: Family, notes: Mapping[str, Any]) -> bool:
     """Write the model to `folder` if its validation reports beat those of the one there."""
-    names = ("success", "mean_return")
-    success, mean_return = (fmean(report[name] for report in reports) for name in names)
+    first, count = reports[0], len(reports)
+    success, mean_return = (sum(report[name] for report in reports) / count for name in ("success", "mean_return"))
     known = read_best(folder)
     if known is not None and (success, mean_return) <= (known["success"], known["mean_return"]):
         return False
-    note = {name: reports[0][name] for name in ("update", "env_steps")}
+    note = {name: first[name] for name in ("update", "env_steps")}
     note |= {"success": success, "mean_return": mean_return, VAL: list(reports)}
     lora.export_merged(family, folder, {**notes, EVALUATION: seal(note)})
     return True
@@ -150,7 +149,7 @@ def draw_run(out: Path, envs: Environments, state: RunState, log: RunLog, *, tit
         for at in steps:
             scores = [e[pictures]["success"] for e in chosen if e["env_steps"] == at and pictures in e]
             if scores:
-                controls.setdefault(pictures, []).append((at, fmean(scores)))
+                controls.setdefault(pictures, []).append((at, sum(scores) / len(scores)))
     path = out / "curve.png"
     draw_success(
         path, read_rows(out / LOG_FILE), title=title, name=name, num_envs=envs.count,
@@ -191,7 +190,7 @@ def find_blind(env_id: str, envs: Environments) -> Bound | None:
 
 def _pool(rows: list[dict[str, Any]]) -> dict[str, Any]:
     names = ("success", "success_low", "success_high", "mean_return", "return_se")
-    means = {key: fmean(r[key] for r in rows) for key in (*names, "invalid_rate", "cut_rate")}
+    means = {key: sum(r[key] for r in rows) / len(rows) for key in (*names, "invalid_rate", "cut_rate")}
     return {"env_steps": rows[0]["env_steps"], **means}
 
 

@@ -250,14 +250,14 @@ class Family:
     def encode(self, messages: Sequence[Message]) -> Prompt:
         """Lay out neutral chat messages up to the reply; equal messages give one object."""
         # One system message, the model's own first.
-        system, messages = self.system, list(messages)
-        if messages and messages[0]["role"] == "system":
-            texts = [part["text"] for part in messages.pop(0)["content"]]
+        system, turns = self.system, list(messages)
+        if turns and turns[0]["role"] == "system":
+            texts = [part["text"] for part in turns.pop(0)["content"]]
             system = "\n\n".join([*([system] if system else []), *texts])
 
         images: list[ImageInput] = []
         spelling: list[tuple[str, Any]] = []
-        for message in messages:
+        for message in turns:
             parts = list(message["content"])
             if self.images_last:
                 parts.sort(key=lambda part: part["type"] == "image")  # stable within each kind

@@ -296,6 +296,15 @@ def test_gradients_are_shortened_to_the_limit_of_their_norm():
     torch.testing.assert_close(b, a * 0.01 / a.norm(), atol=1e-6, rtol=1e-3)
 
 
+def test_without_advantages_and_kl_the_weights_stay():
+    learner = on_stage(vldac, kl_coef=0.0, lr=1e-2)
+    batch, _ = roll_out(learner)
+    batch.advantages = torch.zeros(len(batch.samples))
+    before = [p.clone() for p in learner.weights.parameters]
+    learner.policy_step(batch, torch.arange(len(batch.samples)), len(batch.samples), Metrics())
+    assert all(torch.equal(a, b) for a, b in zip(before, learner.weights.parameters, strict=True))
+
+
 def test_the_value_head_moves_the_model_only_where_it_is_asked_to():
     learner = learner_that_values(vldac)
     sample = roll_out(learner)[0].samples[0]

@@ -101,7 +101,7 @@ def test_a_run_samples_scores_and_refers_at_its_temperature_and_ends_replies_by_
 
 def test_what_comes_after_a_training_has_its_limits_temperature_and_system_message(run, tmp_path):
     saved, expected = str(run.out / "model"), system_of(run.weights.family)
-    assert read_limits(saved) == TrainedLimits(12, 4, SYSTEM, 2, "json", temperature=0.7)
+    assert read_limits(saved) == TrainedLimits(12, 4, None, 2, "json", temperature=0.7, system=SYSTEM)
     record = json.loads((run.out / "run.json").read_text())
     assert (record["policy"]["temperature"], record["policy"]["system"]) == (0.7, SYSTEM)
     assert SYSTEM in expected
