@@ -183,8 +183,8 @@ def _quote(verb: str, words: str) -> str:
 def _read_object(value: Any, depth: int) -> str:
     """Return the first action that a JSON value states, or nothing."""
     if isinstance(value, list):
-        inside = (_read_object(each, depth + 1) for each in value[:20]) if depth < 5 else ()
-        return next(filter(None, inside), "")
+        inside = value[:20] if depth < 5 else []
+        return next(filter(None, (_read_object(each, depth + 1) for each in inside)), "")
     if not isinstance(value, Mapping) or depth > 5:
         return ""
     names = (value.get(key) for key in ("action", "action_type", "type", "name"))

@@ -65,7 +65,7 @@ class ScreensSet(ScreenEnv):
         # The goal: some values of each screen change, and the others stay.
         self.wanted = dict(enumerate(self.app.values))
         groups = [[at for at, owner in enumerate(owners) if owner == page] for page in pages]
-        chosen = []
+        chosen: list[int] = []
         for number, group in enumerate(groups):
             chosen += draws.sample(group, self._share(number))
         self.goals = {at: self._draw_goal(draws, self.app.find(at)[1], at) for at in chosen}
