@@ -248,8 +248,14 @@ def _write_levels(levels: Sequence[str], measured: Sequence[Mapping[str, Any]]) 
 
 
 def _read_docstring(spec: EnvSpec) -> str:
+    """Return the docstring of an environment's class, and those of its own bases that it names."""
     try:
-        return inspect.getdoc(load_class(spec)) or ""
+        made = load_class(spec)
+        text = inspect.getdoc(made) or ""
+        package = spec.entry_point.partition(".")[0]
+        bases = [each for each in made.__mro__[1:] if each.__module__.startswith(package)]
+        bases = [each for each in bases if f"`{each.__name__}`" in text and each.__doc__]
+        return "\n\n".join([text, *(inspect.cleandoc(each.__doc__ or "") for each in bases)])
     except (Exception, SystemExit):  # whatever a plugin does, the card is shown
         return ""
 
