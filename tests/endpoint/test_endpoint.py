@@ -4,20 +4,18 @@ import logging
 import sys
 import threading
 import time
-from collections import Counter
+from contextlib import closing
 from typing import Any
 
 import pytest
 from endpoint.asking import TURN, always, ask, draw, make_turn, make_turns, open_policy, refuse
-from fault_server import Fault, FaultServer, choose_action, hash_pixels
-from toys import make_walk
+from fault_server import FaultServer, hash_pixels
 
 from vlgym.endpoint.policy import OpenAIPolicy, make_seed
 from vlgym.env.prompts import PastTurn, PromptBuilder
 from vlgym.errors import UserError
 from vlgym.evaluation.policy_names import make_policy
 from vlgym.play.policies import AskingPolicy
-from vlgym.play.rollout import Runner, run_episodes
 from vlgym.types import Turn
 
 SECRET = "sk-very-secret-123456"
@@ -27,6 +25,9 @@ def test_a_history_arrives_in_its_order_with_its_replies_between() -> None:
     images = [draw((20, 30), i) for i in range(4)]
     past = [PastTurn(image, f"turn {i}", f"reply {i}") for i, image in enumerate(images[:3])]
     messages = PromptBuilder(3, 3).build("Play.", "turn 3", images[3], past)
+    front = {"type": "text", "text": "front"}
+    messages[-1]["content"].insert(0, front)
+    messages[-2]["content"].insert(0, front)
     with FaultServer() as server:
         ask(server.url, Turn(messages, None))
     urls = [{"type": "image_url", "image_url": {"url": hash_pixels(image)}} for image in images]
@@ -34,36 +35,23 @@ def test_a_history_arrives_in_its_order_with_its_replies_between() -> None:
     assert [(message["role"], message["content"]) for message in sent] == [
         ("user", "Play.\n\n(image omitted)\nturn 0"), ("assistant", "reply 0"),
         ("user", [urls[1], {"type": "text", "text": "turn 1"}]), ("assistant", "reply 1"),
-        ("user", [urls[2], {"type": "text", "text": "turn 2"}]), ("assistant", "reply 2"),
-        ("user", [urls[3], {"type": "text", "text": "turn 3"}]),
+        ("user", [urls[2], {"type": "text", "text": "turn 2"}]), ("assistant", "front\nreply 2"),
+        ("user", [front, urls[3], {"type": "text", "text": "turn 3"}]),
     ]  # fmt: skip
 
 
-def test_every_turn_is_asked_once_and_gets_its_own_answer() -> None:
-    builder = PromptBuilder(history_turns=3, history_images=3)
-    runner = Runner([make_walk() for _ in range(6)], episodes=12, builder=builder)
-    with FaultServer(spread=0.02) as server, open_policy(server.url, concurrency=5) as policy:
-        episodes = list(run_episodes(runner, policy))
-    records = [record for episode in episodes for record in episode]
-    parts = [[part for each in record.messages for part in each["content"]] for record in records]
-    shown = [[part["image"] for part in each if part["type"] == "image"] for each in parts]
-    answers = [choose_action(asked.body["messages"], asked.digest) for asked in server.asked]
-    assert len(episodes) == 12
-    assert Counter(tuple(map(hash_pixels, asked.pictures)) for asked in server.asked) == Counter(
-        tuple(map(hash_pixels, images)) for images in shown
-    )
-    assert Counter(answers) == Counter(record.reply for record in records)
-
-
-def test_options_are_sent_only_where_they_were_given() -> None:
-    place = make_turn(seed=3, env_id="a/B-v0")
+def test_options_are_sent_and_described_only_where_they_were_given() -> None:
+    place, options = make_turn(seed=3, env_id="a/B-v0"), {"temperature": 0.0, "max_tokens": 77, "seed": 5}
     with FaultServer() as server:
         ask(server.url)
-        ask(server.url, place, temperature=0.5, max_tokens=77, seed=5)
+        with closing(OpenAIPolicy("a/m:free", base_url=server.url, **options)) as policy:
+            policy.reply([place])
     plain, full = (asked.body for asked in server.asked)
     assert set(plain) == {"model", "messages"}
-    del full["model"], full["messages"]
-    assert full == {"temperature": 0.5, "max_tokens": 77, "seed": make_seed(5, place)}
+    del full["messages"]
+    assert full == {"model": "a/m:free", **options, "seed": make_seed(5, place)}
+    assert policy.describe() == {"name": "openai:a/m:free", "model": "a/m:free", **options}
+    assert isinstance(policy, AskingPolicy)
 
 
 def test_further_options_are_sent_and_described_without_secrets() -> None:
@@ -125,28 +113,6 @@ def test_each_request_has_its_own_seed_in_any_order_of_play() -> None:
     seeds = {seed for _, seed in sent}
     assert len(seeds) == 10
     assert all(0 <= seed < 2**31 for seed in seeds)
-
-
-def test_usage_is_the_servers_count_and_our_own_attempts() -> None:
-    faults = {0: Fault("500"), 1: Fault("drop")}
-    with FaultServer(faults) as server, open_policy(server.url) as policy:
-        (first,) = policy.reply([TURN])
-        (second,) = policy.reply([make_turn("Legal actions: stay", draw((4, 4)))])
-    assert first.usage is not None
-    assert second.usage is not None
-    assert (first.usage.attempts, second.usage.attempts) == (3, 1)
-    assert first.usage.seconds > 0
-    assert second.usage.prompt_tokens >= 64 > first.usage.prompt_tokens > 0
-    assert second.usage.completion_tokens == len(second.text.split())
-    assert policy.served_model == "m-0001"
-
-
-def test_the_other_name_of_the_token_limit_is_learnt_once() -> None:
-    words = "Parameter 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
-    with FaultServer(refuses={"max_tokens": words}) as server:
-        ask(server.url, *make_turns(3), concurrency=1, max_tokens=9)
-    names = [sorted(asked.body.keys() - {"model", "messages"}) for asked in server.asked]
-    assert names == [["max_tokens"], *[["max_completion_tokens"]] * 3]
 
 
 @pytest.mark.parametrize("limit", [1, 4])
@@ -228,14 +194,6 @@ def test_an_addresss_password_is_shown_nowhere(caplog: pytest.LogCaptureFixture)
     shown = f"{caught.value} {described} {caplog.text}"
     assert [word for word in ("pa%20ss", "pa ss", "ann:") if word in shown] == []
     assert policy.describe_session()["base_url"] == server.url
-
-
-def test_the_description_holds_what_replies_depend_on_and_nothing_else() -> None:
-    options = {"temperature": 0.0, "max_tokens": 5, "seed": 3}
-    policy = OpenAIPolicy("a/m:free", base_url="http://127.0.0.1:1/v1", **options)
-    policy.close()
-    assert policy.describe() == {"name": "openai:a/m:free", "model": "a/m:free", **options}
-    assert isinstance(policy, AskingPolicy)
 
 
 def test_without_the_package_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

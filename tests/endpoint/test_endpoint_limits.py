@@ -24,7 +24,8 @@ from vlgym.errors import FailedError, UserError
 from vlgym.evaluation.episodes import Player
 from vlgym.evaluation.plan import Part, list_jobs
 from vlgym.evaluation.run import write_command
-from vlgym.types import Reply, StepRecord, Turn
+from vlgym.play.policies import ScriptedPolicy
+from vlgym.types import StepRecord
 
 KEY = "sk-very-secret-123456"
 PATH = "/v1/chat/completions"
@@ -135,18 +136,6 @@ def test_an_answer_that_cannot_be_unpacked_is_told_in_a_line(coding: str, body: 
         ask_once(server.url)
 
 
-class Says:
-    """Answers every turn with one text."""
-
-    name = "says"
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def reply(self, turns: list[Turn]) -> list[Reply]:
-        return [Reply(self.text) for _ in turns]
-
-
 @pytest.mark.parametrize(
     ("text", "cut", "parse"),
     [
@@ -160,7 +149,7 @@ def test_a_reply_in_a_record_is_cut_where_the_parser_stops(text: str, cut: bool,
     done: list[StepRecord] = []
     with installed(make_spec()):
         jobs = list_jobs([Part("vlgym/Walk-v0", episodes=1)])
-        Player(jobs, Says(text), num_envs=1, on_episode=done.extend).play()
+        Player(jobs, ScriptedPolicy([text]), num_envs=1, on_episode=done.extend).play()
     assert {(len(each.reply) + len(each.after), each.cut, each.parse) for each in done} == {(MAX_REPLY, cut, parse)}
     parts = [part for record in done for each in record.messages for part in each["content"]]
     assert max(len(part.get("text", "")) for part in parts) <= MAX_REPLY

@@ -1,18 +1,15 @@
-"""The parts of the policy `openai:MODEL` that need no server: messages and answers."""
+"""The parts of the policy `openai:MODEL` that need no server: answers and secrets."""
 
 import contextlib
 import json
 from typing import Any, get_args
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vlgym.endpoint.completion import BadAnswerError, find_status, read_answer
-from vlgym.endpoint.messages import encode_messages
 from vlgym.endpoint.secrets import make_hide
-from vlgym.env.rendering import data_url
 from vlgym.env.spaces import MAX_REPLY
 from vlgym.types import Reply, Status
 
@@ -23,15 +20,6 @@ def read(body: Any) -> Reply:
 
 def read_message(**message: Any) -> Reply:
     return read({"choices": [{"message": message}]})
-
-
-def test_a_message_keeps_the_order_of_its_parts_and_is_plain_text_without_pictures() -> None:
-    picture = np.random.default_rng(0).integers(0, 256, (16, 16, 3), dtype=np.uint8)
-    text: list[dict[str, Any]] = [{"type": "text", "text": letter} for letter in "ab"]
-    parts = [text[0], {"type": "image", "image": picture}, text[1]]
-    written = encode_messages([{"role": "user", "content": parts}, {"role": "assistant", "content": text}])
-    sent = [text[0], {"type": "image_url", "image_url": {"url": data_url(picture)}}, text[1]]
-    assert written == [{"role": "user", "content": sent}, {"role": "assistant", "content": "a\nb"}]
 
 
 @pytest.mark.parametrize(

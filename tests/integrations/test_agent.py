@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import openai
 import pytest
+from endpoint.asking import always, open_policy, refuse
 from fault_server import Fault, FaultServer, hash_pixels
 from toys import installed, make_spec
 
 from vlgym.endpoint.completion import BadAnswerError
-from vlgym.endpoint.policy import OpenAIPolicy
 from vlgym.errors import UserError
 from vlgym.evaluation.episodes import Player
 from vlgym.evaluation.plan import list_jobs, plan_ids
@@ -34,12 +34,10 @@ def toys_installed() -> Iterator[None]:
 
 
 def evaluate(url: str, env_id: str, **arguments: Any) -> list[list[StepRecord]]:
-    policy, played = OpenAIPolicy("m", base_url=url), []
-    try:
+    played: list[list[StepRecord]] = []
+    with open_policy(url) as policy:
         parts = plan_ids([env_id], episodes=EPISODES, split="test", arguments=arguments)
         Player(list_jobs(parts), policy, on_episode=lambda episode: played.append(list(episode))).play()
-    finally:
-        policy.close()
     return sorted(played, key=lambda episode: episode[0].episode)
 
 
@@ -81,30 +79,35 @@ def test_records_and_requests_equal_those_of_an_evaluation(env_id: str) -> None:
         assert episode.messages[-1] == {"role": "assistant", "content": records[-1].reply}
 
 
+def test_an_episode_goes_on_after_a_refused_prompt_or_an_action_in_thoughts() -> None:
+    for fault, status in (("in_reasoning", "reasoning_only"), (refuse("The prompt is too long."), "refused")):
+        with always(fault) as server:
+            episode = asyncio.run(play(Task(COIN.id), base_url=server.url, model="m"))
+        assert {record.status for record in episode.turns} == {status}
+
+
+def returning(answer: Any) -> Any:
+    """Return a client whose answer is always this one."""
+
+    async def create(**_: Any) -> Any:
+        return answer
+
+    completions = SimpleNamespace(create=create)
+    return SimpleNamespace(chat=SimpleNamespace(completions=completions), api_key="sk-abc")
+
+
 def answering(text: str) -> Any:
     """Return a client whose server always says the same."""
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
     data = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
 
-    async def create(**_: Any) -> Any:
-        return openai.types.chat.ChatCompletion.model_validate(data)
-
-    return SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
+    return returning(openai.types.chat.ChatCompletion.model_validate(data))
 
 
-@pytest.mark.parametrize(
-    ("text", "reply", "after", "form"),
-    [
-        ("<action>heads</action> or tails", "<action>heads</action>", " or tails", "tag"),
-        (r"So \boxed{heads}.", r"So \boxed{heads}.", "", "boxed"),
-    ],
-)
-def test_a_habit_of_models_is_read_and_what_stands_after_the_action_is_not(
-    text: str, reply: str, after: str, form: str
-) -> None:
-    task = Task(COIN.id, "val", arguments={"parser": "auto"})
-    turn = asyncio.run(play(task, client=answering(text), model="m")).turns[0]
-    assert (turn.reply, turn.after, turn.actions, turn.form) == (reply, after, ("heads",), form)
+def test_what_stands_after_the_action_is_not_read() -> None:
+    client = answering("<action>heads</action> or tails")
+    turn = asyncio.run(play(Task(COIN.id, "val"), client=client, model="m")).turns[0]
+    assert (turn.reply, turn.after, turn.actions) == ("<action>heads</action>", " or tails", ("heads",))
 
 
 def test_a_row_is_a_task_and_a_longer_history_holds_the_whole_episode() -> None:
@@ -151,7 +154,7 @@ def test_environments_are_closed_whatever_happens(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("own", [False, True], ids=["address", "client"])
-@pytest.mark.parametrize("fault", ["400", "401", "drop", "error200"])
+@pytest.mark.parametrize("fault", ["400", "401", "drop", "error200", "abort"])
 def test_what_fails_names_no_key_and_no_password(fault: str, own: bool) -> None:
     key, password = 'sk-a/key+of "this', "pass:word"
     said = {"error": {"message": f"{key} and {password} are wrong", "code": key}}
@@ -177,13 +180,8 @@ def test_what_fails_names_no_key_and_no_password(fault: str, own: bool) -> None:
 
 def test_an_answer_of_a_trainers_client_that_is_none_names_no_key() -> None:
     answer = SimpleNamespace(model_dump=lambda **how: {"choices": [], "note": "Bearer sk-abc"})
-
-    async def create(**asked: Any) -> Any:
-        return answer
-
-    chat = SimpleNamespace(completions=SimpleNamespace(create=create))
     with pytest.raises(BadAnswerError, match=r"Bearer \[secret\]"):
-        asyncio.run(play(Task(COIN.id), model="m", client=SimpleNamespace(chat=chat, api_key="sk-abc")))
+        asyncio.run(play(Task(COIN.id), model="m", client=returning(answer)))
 
 
 def test_wrong_tasks_are_named() -> None:

@@ -80,8 +80,6 @@ def test_rows_are_the_episodes_of_a_split():
     [
         (lambda: make_factory("vlgym/Nothing-v0"), "No environment"),
         (lambda: make_factory(ENV, sides=3), "no argument 'sides'"),
-        (lambda: make_rows(ENV, 3, split="exam"), "split"),
-        (lambda: make_rows(ENV, 0), "episodes"),
     ],
 )
 def test_wrong_arguments_are_told_before_anything_is_trained(act, message):

@@ -35,12 +35,6 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_each_distribution_has_an_sdist_and_a_wheel(dist: Path) -> None:
-    names = {"vlgym", *(f"vlgym_{family}" for family in FAMILIES)}
-    assert {path.name.split("-")[0] for path in dist.glob("*.whl")} == names
-    assert {path.name.removesuffix("-0.1.0.tar.gz") for path in dist.glob("*.tar.gz")} == names
-
-
 class Fresh:
     """A new environment without the clone on its path."""
 

@@ -23,16 +23,6 @@ GLOBAL_NUMPY = {
 }  # fmt: skip
 
 
-def dotted(node: ast.AST) -> str:
-    """Return `a.b.c` for a chain of names, else an empty string."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        head = dotted(node.value)
-        return f"{head}.{node.attr}" if head else ""
-    return ""
-
-
 PUTS_BACK = {  # modules that may set a global generator, which they put back
     "plugins/alfworld/src/vlgym_alfworld/package.py",  # importing textworld draws from it
     "plugins/alfworld/src/vlgym_alfworld/thor.py",  # AI2-THOR draws from it
@@ -54,14 +44,13 @@ def offences(tree: ast.Module) -> list[str]:
             if (node.module or "").split(".")[0] in FORBIDDEN_MODULES:
                 found.append(f"line {node.lineno}: from {node.module}")
         elif isinstance(node, ast.Call):
-            name = dotted(node.func)
+            name = ast.unparse(node.func)
             module, _, function = name.rpartition(".")
             keywords = {keyword.arg: keyword.value for keyword in node.keywords}
-            shell = keywords.get("shell")
             bad = (
                 name in FORBIDDEN_CALLS
                 or name in ("os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput")
-                or (isinstance(shell, ast.Constant) and shell.value is True)
+                or _is_true(keywords.get("shell"))
                 or (name == "torch.load" and not _is_true(keywords.get("weights_only")))
                 or (name.endswith("load") and _is_true(keywords.get("allow_pickle")))
                 or (module == "random" and function in GLOBAL_PYTHON)
@@ -126,7 +115,7 @@ def writing(tree: ast.Module) -> list[str]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
-        name = dotted(node.func)
+        name = ast.unparse(node.func)
         word = node.func.attr if isinstance(node.func, ast.Attribute) else name
         values = [*node.args, *(keyword.value for keyword in node.keywords)]
         texts = [ast.unparse(each) for each in values]

@@ -4,9 +4,9 @@ from typing import Any
 
 import gymnasium
 import pytest
-from toys import Walk, installed, make_entry, make_spec
+from toys import Walk, installed, make_spec
 
-from vlgym.errors import MissingSystemPartError, NotInstalledError, PluginError, UserError
+from vlgym.errors import MissingSystemPartError, PluginError, UserError
 from vlgym.registry import get_registry
 from vlgym.registry.making import build, load_class, make, register_all, unwrap
 
@@ -31,12 +31,6 @@ def test_vlgym_makes_the_bare_environment_whose_specs_arguments_are_defaults() -
     assert (env.max_turns, env.vlgym_spec) == (3, WALK)
     env = build(make_spec(kwargs={"max_turns": 4, "invalid_action": "random"}), max_turns=5)
     assert (env.max_turns, env.invalid_action) == (5, "random")
-
-
-def test_a_known_id_that_is_not_installed_says_how_to_install_it() -> None:
-    known = {"vlgym/Fly-v0": make_entry(make_spec("vlgym/Fly-v0"), "vlgym-air")}
-    with installed(known=known), pytest.raises(NotInstalledError, match="pip install -e plugins/air"):
-        gymnasium.make("vlgym/Fly-v0")
 
 
 def test_an_unknown_argument_lists_all_arguments() -> None:

@@ -17,19 +17,12 @@ from vlgym.registry.plugins import PluginRecord, find_misspelt, load_plugins
 Candidate = tuple[str, str, str, Any]
 
 
-class Point:
-    """An entry point whose loading is a function."""
-
-    def __init__(self, load: Callable[[], Any]) -> None:
-        self.load = load
-
-
 def plugin(name: str, distribution: str | None = None, **members: Any) -> Candidate:
     """Return a candidate whose module has these members."""
     module = types.ModuleType(f"{name}_plugin")
     for key, value in members.items():
         setattr(module, key, value)
-    return name, distribution or f"vlgym-{name}", "1.0", Point(lambda: module)
+    return name, distribution or f"vlgym-{name}", "1.0", types.SimpleNamespace(load=lambda: module)
 
 
 def envs(*specs: Any) -> Callable[[], Any]:
@@ -40,7 +33,7 @@ def raising(error: BaseException) -> Candidate:
     def load() -> Any:
         raise error
 
-    return "bad", "vlgym-bad", "1.0", Point(load)
+    return "bad", "vlgym-bad", "1.0", types.SimpleNamespace(load=load)
 
 
 GOOD = plugin("good", vlgym_envs=envs(make_spec("good/Walk-v0")))

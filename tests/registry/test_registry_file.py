@@ -63,14 +63,13 @@ def test_the_package_holds_the_file_as_written_and_the_root_a_relative_link_to_i
     assert find_edit() is None
 
 
-def write_changed(path: Path, **changes: object) -> Path:
+def write_changed(path: Path, **changes: object) -> None:
     """Write one entry with keys changed, or left out where the change is `...`."""
     spec = A.to_dict()
     del spec["id"]
     entry = {**make_entry(A), "pictures": ..., "spec": spec, **changes}
     entry = {key: value for key, value in entry.items() if value is not ...}
     path.write_text(json.dumps({"format": 1, "environments": {"vlgym/A-v0": entry}}))
-    return path
 
 
 @pytest.mark.parametrize(
@@ -81,33 +80,24 @@ def write_changed(path: Path, **changes: object) -> Path:
         ("[1]", "must hold `format: 1`"), ('{"format": 2, "environments": {}}', "must hold `format: 1`"),
         ('{"format": 1, "environments": []}', "must hold `format: 1`"),
         ('{"format": 1, "environments": {"vlgym/A-v0": 3}}', "entry 'vlgym/A-v0'"),
-    ],
-    ids=range(9),
-)  # fmt: skip
-def test_a_malformed_file_is_one_line(text: str | None, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "registry.yaml"
-    if text is not None:
-        path.write_text(text, encoding="latin-1")
-    with pytest.raises(RegistryFileError, match=message) as caught:
-        read_registry(path)
-    assert "vlgym registry" in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"fingerprint": ...}, "exactly the keys"),
-        ({"spec": 3}, "entry 'vlgym/A-v0'"),
+        ({"fingerprint": ...}, "exactly the keys"), ({"spec": 3}, "entry 'vlgym/A-v0'"),
         ({"spec": {"max_turns": 3}}, "missing 5 required positional arguments: 'entry_point'"),
         ({"floor": 3}, "entry 'vlgym/A-v0'"),
         ({"ceiling": {"return": 1}}, "ceiling must be null or hold return, se, success, episodes"),
         ({"blind": {"return": 1, "se": 0, "success": 1, "episodes": 1}}, "blind must be null or hold"),
     ],
-)
-def test_a_malformed_entry_is_named(changes: dict[str, object], message: str, tmp_path: Path) -> None:
-    with pytest.raises(RegistryFileError, match=message):
-        read_registry(write_changed(tmp_path / "registry.yaml", **changes))
+    ids=range(15),
+)  # fmt: skip
+def test_a_malformed_file_is_one_line(text: str | dict[str, object] | None, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "registry.yaml"
+    if isinstance(text, dict):
+        write_changed(path, **text)
+    elif text is not None:
+        path.write_text(text, encoding="latin-1")
+    with pytest.raises(RegistryFileError, match=message) as caught:
+        read_registry(path)
+    assert "vlgym registry" in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_changed_file_is_told_and_writing_it_again_heals_it(tmp_path: Path) -> None:
@@ -132,7 +122,9 @@ def test_another_blind_floor_is_a_difference_and_other_blind_players_are_none() 
     assert line.endswith("recorded None.")
 
 
-def test_each_kind_of_difference_is_one_line_and_equal_registries_have_none() -> None:
+def test_each_kind_of_difference_is_one_line_and_equal_or_unmeasured_figures_are_none() -> None:
+    unmeasured = {key: value for key, value in make_entry(A).items() if key not in ("floor", "ceiling")}
+    assert compare_registries({A.id: ENTRIES[A.id]}, {A.id: unmeasured}) == []
     changed, new = replace(A, max_turns=9), make_spec("vlgym/C-v0")
     live = {A.id: make_entry(changed, prompt_hash="bbbb"), new.id: make_entry(new)}
     assert compare_registries(ENTRIES, dict(ENTRIES)) == []
@@ -150,11 +142,6 @@ def test_a_changed_fingerprint_asks_for_a_version() -> None:
     words = "vlgym/A-v0: the behaviour fingerprint changed from 1111 to 2222; scores may have moved: bump"
     assert line.startswith(words)
     assert line in compare_registries(ENTRIES, live)
-
-
-def test_figures_that_were_not_measured_are_not_compared() -> None:
-    live = {key: value for key, value in make_entry(A).items() if key not in ("floor", "ceiling")}
-    assert compare_registries({"vlgym/A-v0": ENTRIES["vlgym/A-v0"]}, {"vlgym/A-v0": live}) == []
 
 
 def test_ordinary_data_are_read() -> None:

@@ -84,10 +84,3 @@ def test_an_unknown_suite_names_those_there_are(suite: Registry) -> None:
 def test_a_malformed_part_is_refused(changes: dict) -> None:
     with pytest.raises(SpecError):
         dataclasses.replace(PART, **changes)
-
-
-def test_the_record_of_a_part_changes_with_its_items() -> None:
-    recorded = PART.to_dict()
-    assert (recorded["items"], recorded["repeats"], recorded["planners"]) == (2, 2, [*PLANNERS])
-    other = dataclasses.replace(PART, items=({}, {"max_turns": 3})).to_dict()
-    assert recorded["items_hash"] != other["items_hash"]

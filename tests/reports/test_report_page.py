@@ -20,7 +20,7 @@ from vlgym.registry.registry_file import read_registry
 from vlgym.reports import writing
 from vlgym.reports.compute import compute_report
 from vlgym.reports.records import read_run
-from vlgym.reports.text import explain_sight, list_brief, list_rows, write_money, write_number, write_share
+from vlgym.reports.text import explain_sight, list_brief, write_money, write_number, write_share
 from vlgym.reports.turns import choose_episodes, show_episodes
 from vlgym.reports.writing import write_report
 from vlgym.types import Reply, Turn
@@ -172,13 +172,6 @@ def test_an_unfinished_run_says_so_on_the_page(tmp_path: Path) -> None:
     (folder / "metadata.jsonl").write_text("")
     assert write_report(folder)["overall"] == {"parts": 0, "episodes": 0, "planned": 6, "replies": 0}
     assert "No episode has ended yet" in (folder / "report.html").read_text()
-
-
-def test_a_column_without_values_is_left_out(tmp_path: Path, folder: Path) -> None:
-    assert "cost" in list_rows(compute_report(folder))[0]
-    headers, rows = list_rows(compute_report(write_run(tmp_path / "a", OraclePolicy(), episodes=2)))
-    assert headers == ["part", "episodes", "success", "return", "normalized", "invalid", "turns"]
-    assert [row[0] for row in rows] == [WALK, "over all"]
 
 
 def test_the_terminals_table_has_one_row_an_environment_at_80_columns() -> None:

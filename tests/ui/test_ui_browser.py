@@ -105,21 +105,6 @@ def press(driver, key: str) -> None:
     driver.find_element(By.TAG_NAME, "body").send_keys(key)
 
 
-def test_the_page_leads_from_runs_to_an_episode_and_the_gallery(browser, server: str) -> None:
-    browser.get(server)
-    assert "0.67" in wait(browser, ".run", "one").text  # two of three were won
-    wait(browser, ".run h2 a", "one").click()
-    wait(browser, "td a", "#0").click()
-    wait(browser, ".steps", "turn 1 of 3")
-    assert len(browser.find_elements(By.CSS_SELECTOR, ".whole .turn")) == 3
-    browser.find_elements(By.CSS_SELECTOR, ".film a")[1].click()
-    wait(browser, ".steps", "turn 2 of 3")
-    wait_for_picture(browser, "img.own", 32)
-    assert len(browser.find_elements(By.CSS_SELECTOR, ".plot polyline")) == 1  # the rewards
-    browser.get(f"{server}/gallery")
-    wait_for_picture(browser, ".tile img", 224)
-
-
 def test_no_page_is_wider_than_a_telephone(browser, server: str) -> None:
     size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
@@ -180,18 +165,13 @@ def test_a_hostile_record_runs_nothing_and_nothing_is_asked_elsewhere(browser, s
     assert not [line for line in browser.get_log("browser") if "Refused" in line["message"]]
 
 
-def begin(browser, server: str, env_id: str) -> None:
-    browser.get(f"{server}/play?env={env_id}&split=test")
-    wait(browser, "form.form button").click()
-    wait(browser, "h2", "Turn 1")
-
-
 OTHERS = [pytest.param(each, marks=pytest.mark.exhaustive) for each in FAMILIES[1:]]
 
 
 @pytest.mark.parametrize("env_id", [FAMILIES[0], *OTHERS])
 def test_a_whole_game_is_played_by_typing(browser, server: str, folder: Path, env_id: str) -> None:
-    begin(browser, server, env_id)
+    browser.get(f"{server}/play?env={env_id}&split=test")
+    wait(browser, "form.form button").click()
     wait(browser, "a[role=switch]", "oracle").click()
     for turn in range(1, 200):
         wait(browser, "h2", f"Turn {turn} ")
@@ -205,11 +185,3 @@ def test_a_whole_game_is_played_by_typing(browser, server: str, folder: Path, en
     ((*_, last),) = read_trajectories(run)
     assert (last.turn + 1, last.success) == (turn, heading.startswith("Won"))
     assert last.terminated or last.truncated
-
-
-def test_sokoban_is_played_by_arrow_keys(browser, server: str) -> None:
-    begin(browser, server, "vlgym/Sokoban-v0")
-    for turn, word in enumerate(("up", "right"), 1):
-        press(browser, {"up": Keys.ARROW_UP, "right": Keys.ARROW_RIGHT}[word])
-        wait_after(browser, turn)
-        assert f"<action>{word}</action>" in wait(browser, "pre.reply", "action").text

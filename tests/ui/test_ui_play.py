@@ -123,6 +123,7 @@ def test_one_person_holds_both_seats_of_a_game_that_is_played_together(tmp_path:
         players += re.findall(r"player (\d)</span></h2>", page)
         page = send(client, address, page, action="0")
     assert sorted(players) == ["1", "2"]
+    assert 'data-key="ArrowUp"' in page
 
 
 @pytest.mark.parametrize(
