@@ -13,15 +13,6 @@ HASTY = make_spec("vlgym/Hasty-v0", "broken_toys:Impatient")
 ONLY = ["--only", "turn_limit", "--only", "card"]
 
 
-def test_a_sound_environment_passes_with_evidence() -> None:
-    with installed(WALK):
-        lines = [line.split() for line in invoke("check", "vlgym/Walk-v0", *ONLY).out.splitlines() if line]
-    assert lines[0] == ["Certificate", "of", "vlgym/Walk-v0"]
-    assert lines[1][:5] == ["pass", "turn_limit", "truncated", "after", "exactly"]
-    assert lines[2][:2] == ["pass", "card"]
-    assert lines[3][:5] == ["2", "of", "2", "properties", "hold"]
-
-
 def test_a_certificate_of_success_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(checks, "run_check", lambda name, _: CheckResult(name, name != "floor", "evidence"))
@@ -37,9 +28,14 @@ def test_a_certificate_of_success_fits_a_screen(monkeypatch: pytest.MonkeyPatch)
     assert sum("evidence" in line for line in whole) == len(CHECKS) - 1  # without levels
 
 
-def test_a_failed_property_is_shown_with_evidence_and_status_1() -> None:
+def test_each_property_is_shown_with_evidence_and_a_failed_one_has_status_1() -> None:
     with installed(WALK, HASTY):
         out = invoke("check", "vlgym/Walk-v0", "vlgym/Hasty-v0", *ONLY, status=1).out
+    lines = [line.split() for line in out.splitlines() if line]
+    assert lines[0] == ["Certificate", "of", "vlgym/Walk-v0"]
+    assert lines[1][:5] == ["pass", "turn_limit", "truncated", "after", "exactly"]
+    assert lines[2][:2] == ["pass", "card"]
+    assert lines[3][:5] == ["2", "of", "2", "properties", "hold"]
     assert "FAIL turn_limit  turn 4 of unreadable replies terminated the episode" in out
     rule = "An episode of unreadable replies is truncated at the turn limit, not terminated."
     assert f"required: {rule}" in " ".join(out.split())

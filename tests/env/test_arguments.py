@@ -47,15 +47,6 @@ def test_every_argument_is_recorded_with_the_value_in_force() -> None:
     }  # fmt: skip
 
 
-def test_another_argument_is_another_record() -> None:
-    for kwargs, value in (
-        ({"length": 9}, 9), ({"speed": 1.0}, 1.0), ({"mode": "slow"}, "slow"),
-        ({"parser": JsonParser()}, "json-v3"), ({"image_size": (30, 44)}, [30, 44]),
-    ):  # fmt: skip
-        (name,) = kwargs
-        assert Stranger(**kwargs).arguments[name] == value
-
-
 def test_an_argument_given_by_position_and_those_of_the_card_count_too() -> None:
     assert Stranger(7).arguments["length"] == 7
     spec = make_spec("vlgym/Stranger-v0", f"{__name__}:Stranger", kwargs={"length": 5})

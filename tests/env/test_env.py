@@ -23,17 +23,12 @@ def begin(env: VLEnv, target: int = 3) -> dict[str, Any]:
     return env.reset(seed=0, options={"target": target})[0]
 
 
-def test_the_text_is_the_whole_message_of_the_turn() -> None:
+def test_the_text_is_the_whole_message_and_info_says_how_a_reply_was_read() -> None:
     env = make_walk()
     assert begin(env)["text"] == (
         "Walk. Go to cell 3. Think briefly, then end your reply with <action>ACTION</action>, "
         "where ACTION is one of the legal actions.\n\nYou are in cell 0. Legal actions: left, right."
     )
-
-
-def test_info_says_what_was_executed_and_how_it_was_read() -> None:
-    env = make_walk()
-    begin(env)
     _, reward, terminated, truncated, info = env.step(f"hm {RIGHT}")
     assert (reward, terminated, truncated) == (0.0, False, False)
     assert (info["success"], info["invalid_action"], "score" in info) == (False, False, False)

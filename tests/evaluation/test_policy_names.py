@@ -56,16 +56,12 @@ def test_policies_that_need_an_argument_say_so(name: str) -> None:
         make_policy(name, {})
 
 
-def test_a_plugins_policy_gets_its_argument_and_the_options_that_were_given(plugins: Any) -> None:
+def test_a_plugins_policy_gets_its_options_and_a_wrong_name_the_nearest(plugins: Any) -> None:
     plugins(PluginRecord("a", "a-dist", "1", policies={"made": Made}))
     assert vars(make_policy("made:a:b", {"seed": 3, "colour": "blue"}))["given"] == ("a:b", 3, None, "blue")
     assert vars(make_policy("made", {}))["given"] == ("", 0, None, "red")
     with pytest.raises(UserError, match=r"made:x has no option max_token; .* Nearest: max_tokens"):
         make_policy("made:x", {"max_token": 3})
-
-
-def test_an_unknown_policy_names_the_nearest(plugins: Any) -> None:
-    plugins(PluginRecord("a", "a-dist", "1", policies={"made": Made}))
     with pytest.raises(UserError, match=r"--policy='mad' is not one of .*made.* Nearest: made"):
         make_policy("mad:x", {})
 

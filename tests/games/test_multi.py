@@ -39,16 +39,6 @@ def play_out(env: gymnasium.Env[Any, Any], seed: int, reply: str = ONE) -> list[
     return seen
 
 
-def test_a_seat_is_an_ordinary_environment_and_the_others_move_between_its_turns() -> None:
-    env = gymnasium.make(NIM, seat=1, opponents="random").unwrapped
-    assert isinstance(env, Nim)
-    _, info = env.reset(seed=3)
-    assert info["seat"] == 1
-    assert env._table.turns == [1, 0]  # seat 0 has moved before the first observation
-    env.step(ONE)
-    assert env._table.turns[1] == 1
-
-
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])  # noqa: S301
 def test_a_copy_of_a_seat_goes_on_as_the_original(copied: Callable[[Any], Any]) -> None:
     env = gymnasium.make(NIM, seat=1, opponents=OraclePolicy())
@@ -194,17 +184,19 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "message"), WRONG)
-def test_wrong_seats_and_opponents_are_refused(arguments: dict[str, Any], message: str) -> None:
+@pytest.mark.parametrize(("env_id", "arguments", "message"), [
+    *[(NIM, *row) for row in WRONG],
+    (NIM, {"opponents": "self"},
+     "one player all seats of vlgym/Nim-v0: its seats play against each other"),
+    (MEET, {"opponents": "self", "seat": 1},
+     "one player all seats of vlgym/Meet-v0: leave out seat=1"),
+    (MEET, {"opponents": "oracle"}, "vlgym/Meet-v0 has no such player; it has random"),
+])  # fmt: skip
+def test_wrong_seats_and_opponents_are_refused(env_id: str, arguments: Any, message: str) -> None:
     with pytest.raises(UserError) as error:
-        vlgym.make(NIM, **arguments)
+        vlgym.make(env_id, **arguments)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_a_game_without_an_oracle_has_no_such_opponent() -> None:
-    with pytest.raises(UserError, match="vlgym/Meet-v0 has no such player; it has random"):
-        vlgym.make(MEET, opponents="oracle")
 
 
 @pytest.mark.parametrize(("env_id", "arguments", "message"), [
@@ -389,14 +381,6 @@ def test_a_state_in_the_middle_of_a_round_is_restored() -> None:
         mine, its = env.step(say(action)), other.step(say(action))
         assert (mine[0]["text"], mine[1:]) == (its[0]["text"], its[1:])
         assert (mine[0]["image"] == its[0]["image"]).all()
-
-
-@pytest.mark.parametrize(("env_id", "arguments", "why"), [
-    (NIM, {}, "its seats play against each other"), (MEET, {"seat": 1}, "leave out seat=1"),
-])  # fmt: skip
-def test_where_one_player_cannot_hold_all_seats_it_is_said(env_id: str, arguments: Any, why: str) -> None:
-    with pytest.raises(UserError, match=f"one player all seats of {env_id}: {why}"):
-        vlgym.make(env_id, opponents="self", **arguments)
 
 
 def test_the_history_of_a_prompt_holds_the_turns_of_its_own_seat_alone() -> None:
