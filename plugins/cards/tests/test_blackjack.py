@@ -72,15 +72,6 @@ def test_the_win_rates_of_the_reference_policies_are_reached(policy: Callable, r
     assert win_rate(policy) == pytest.approx(rate, abs=0.003)
 
 
-def test_draws_have_the_odds_of_the_endless_deck(make_env: Build) -> None:
-    env: Any = make_env("Blackjack")
-    rng = np.random.default_rng(0)
-    values = [env._draw(rng).value() for _ in range(13_000)]
-    counts = [values.count(value) for value in range(1, 11)]
-    assert counts[9] == pytest.approx(4000, abs=220)  # four standard deviations
-    assert all(count == pytest.approx(1000, abs=125) for count in counts[:9])
-
-
 def test_the_hidden_card_is_nowhere_until_the_game_is_over(make_env: Build) -> None:
     env = make_env("Blackjack")
     views = []

@@ -92,14 +92,6 @@ def test_the_packages_scenarios_have_the_figures_of_its_files(name: str) -> None
     assert scenario.swap_sides == ("EpisodeNumber" in text)
 
 
-def test_a_good_file_loads_with_defaults() -> None:
-    scenario = parse_scenarios(GOOD, "mine.yaml")["mine"]
-    assert scenario.ball == (0.5, 0.0)
-    assert scenario.left[1].role == "CF"
-    assert scenario.duration == 400
-    assert Scenario.from_dict(scenario.to_dict()) == scenario
-
-
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

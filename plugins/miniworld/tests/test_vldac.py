@@ -6,9 +6,6 @@ import gymnasium
 import numpy as np
 import pytest
 
-from vlgym.play.policies import ScriptedPolicy
-from vlgym.play.rollout import Runner
-
 
 def test_the_preset_has_128_turns_at_most_four_images_and_a_random_action_for_what_cannot_be_read(make):
     env = make("OneRoom", compat="vldac")
@@ -50,12 +47,6 @@ def test_limit_and_pay_are_those_of_a_limit_of_128_on_top_of_miniworlds(make, na
     theirs.close()
 
 
-def test_an_episode_that_fails_pays_minus_one_with_its_last_step_and_nothing_before(act, make):
-    for compat, last in ((None, 0), ("vldac", -1)):
-        env = make("OneRoom", seed=1, compat=compat, max_turns=5)
-        assert [act(env, "turn left")[1] for _ in range(5)] == [0, 0, 0, 0, last]
-
-
 def test_the_street_ends_sidewalk_without_reward_and_pays_minus_one_in_vldacs_setting(act, make):
     for compat, pay in ((None, 0.0), ("vldac", -1.0)):
         env = make("Sidewalk", seed=1, compat=compat)
@@ -63,14 +54,3 @@ def test_the_street_ends_sidewalk_without_reward_and_pays_minus_one_in_vldacs_se
         env.world.agent.dir = 0.0
         _, reward, terminated, _, info = act(env, "move forward")
         assert (reward, terminated, info["success"]) == (pay, True, False)
-
-
-def test_the_prompt_shows_the_last_four_pictures(make):
-    runner = Runner([make("OneRoom", compat="vldac")], split="val", episodes=1)
-    policy = ScriptedPolicy(["<action>turn left</action>"])
-    shown = []
-    for _ in range(6):
-        messages = runner.turns()[0].messages
-        shown.append(sum(part["type"] == "image" for message in messages for part in message["content"]))
-        runner.step(policy)
-    assert shown == [1, 2, 3, 4, 4, 4]

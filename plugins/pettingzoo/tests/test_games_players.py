@@ -23,12 +23,6 @@ def test_a_best_reply_wins_next_to_nothing_against_the_tables(game: str, most: f
     assert all(abs(sum(row.values()) - 1) < 1e-6 for row in read_table(game).values())
 
 
-def test_two_players_by_rules_score_at_least_14_of_25_in_hanabi_on_average() -> None:
-    table = begin("Hanabi")
-    scores = [finish(table, ["oracle", "oracle"], seed)[0] for seed in range(4)]
-    assert np.mean(scores) >= 14
-
-
 @pytest.mark.parametrize("layout", sorted(LAYOUTS))
 def test_the_greedy_pair_serves_soup_in_every_layout(layout: str) -> None:
     table = begin("KitchenPair", layout=layout)
@@ -42,10 +36,13 @@ def test_the_hunter_of_battleship_beats_random_shots() -> None:
     assert sum(result > 0 for result in returns) >= 3
 
 
-@pytest.mark.parametrize(("title", "least", "most"), [("MonsterHunt", 200, 20), ("BattleOfTheColors", 45, 5)])
+@pytest.mark.parametrize(("title", "least", "most"), [
+    ("MonsterHunt", 200, 20), ("BattleOfTheColors", 45, 5),
+    ("Hanabi", 28, 1),  # a score of 14, which both are paid
+])  # fmt: skip
 def test_two_oracles_earn_much_and_random_players_little(title: str, least: float, most: float) -> None:
     table = begin(title)
-    means = [np.mean([sum(finish(table, [player] * 2, seed)) for seed in range(3)]) for player in ("oracle", "random")]
+    means = [np.mean([sum(finish(table, [player] * 2, seed)) for seed in range(4)]) for player in ("oracle", "random")]
     assert means[0] > least
     assert means[1] < most
 

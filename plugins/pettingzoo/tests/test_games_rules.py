@@ -20,12 +20,6 @@ from vlgym.games.several import SKILL
 from vlgym.games.table import Table
 
 
-def test_three_crosses_in_a_row_win_tic_tac_toe() -> None:
-    table = begin("TicTacToe")
-    assert say(table, "a3", "b2", "b3", "c1", "c3")[-1] == (1.0, -1.0)
-    assert (table.terminated, table.game.won(0), table.game.won(1)) == (True, True, False)
-
-
 def test_the_exact_player_of_tic_tac_toe_never_loses_and_blocks() -> None:
     table = begin("TicTacToe")
     say(table, "a3", "b2", "b3")
@@ -45,6 +39,7 @@ def test_discs_pile_up_and_four_in_a_row_win_connect_four_as_the_search_sees() -
     say(table, *["column 1", "column 2"] * 3)
     assert table.game.advise(0) == table.game.search(0) == "column 1"
     assert say(table, "column 1") == [(1.0, -1.0)]
+    assert (table.terminated, table.game.won(0), table.game.won(1)) == (True, True, False)
 
 
 def test_who_reaches_the_last_row_wins_breakthrough_as_the_search_sees() -> None:

@@ -7,6 +7,7 @@ import importlib
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import gymnasium
 import numpy as np
@@ -50,18 +51,9 @@ def load_engine() -> SimpleNamespace:
         "gym_sokoban": _module("gym_sokoban", __path__=[str(folder.parent)]),
         "gym_sokoban.envs": _module("gym_sokoban.envs", __path__=[str(folder)]),
     }
-    replaced = {name: sys.modules.get(name) for name in stand_ins}
-    sys.modules.update(stand_ins)
-    try:
+    with patch.dict(sys.modules, stand_ins):
         engine = importlib.import_module("gym_sokoban.envs.sokoban_env")
         drawing = importlib.import_module("gym_sokoban.envs.render_utils")
-    finally:
-        for name in [name for name in sys.modules if name.startswith("gym_sokoban")]:
-            del sys.modules[name]
-        for name, module in replaced.items():
-            sys.modules.pop(name, None)
-            if module is not None:
-                sys.modules[name] = module
     return SimpleNamespace(SokobanEnv=engine.SokobanEnv, room_to_rgb=drawing.room_to_rgb)
 
 

@@ -1,6 +1,5 @@
 """Fixtures: one cache folder for all tests of this plugin, one shop of the default catalogue."""
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,14 +10,10 @@ from vlgym_webshop.services import Services, Shop, ShopConfig, get_services
 @pytest.fixture(scope="session", autouse=True)
 def webshop_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep catalogues made by tests out of the user's cache."""
-    before = os.environ.get("VLGYM_CACHE")
-    os.environ["VLGYM_CACHE"] = str(tmp_path_factory.mktemp("cache"))
-    yield
-    get_services().close()
-    if before is None:
-        del os.environ["VLGYM_CACHE"]
-    else:
-        os.environ["VLGYM_CACHE"] = before
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("VLGYM_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+        get_services().close()
 
 
 @pytest.fixture
