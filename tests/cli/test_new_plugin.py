@@ -3,12 +3,15 @@
 import json
 import os
 import re
+import shutil
 import subprocess
+import sys
+import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from commands import invoke
-from fresh import make_fresh, run_fresh
 
 from vlgym.cli.new_plugin import new_plugin
 from vlgym.errors import UserError
@@ -19,6 +22,33 @@ from vlgym.testing import ALL_CHECKS
 pytestmark = pytest.mark.xdist_group("new plugin")  # one worker, so that the environment is made once
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 PLUGINS = "vlgym-tea-room,vlgym-stone-pile,vlgym-example,vlgym-tutorial"
+
+
+def make_fresh(folder: Path, sources: Sequence[Path]) -> Path:
+    """Build the plugins in `sources` and install them into a new environment; return its Python.
+
+    Heavy dependencies are shared from this environment by a path file.
+    """
+    copies = []
+    for number, source in enumerate(sources):
+        copies.append(str(folder / f"source-{number}"))
+        shutil.copytree(source, copies[-1])
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True, timeout=300)
+    python = folder / "venv" / "bin" / "python"
+    ask = [str(python), "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]
+    site = Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
+    shared = {sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]}
+    (site / "shared.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in sorted(shared)))
+    if copies:
+        install = [str(python), "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation"]
+        subprocess.run([*install, *copies], check=True, timeout=300)
+    return python
+
+
+def run_fresh(python: Path, *arguments: str, plugins: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the fresh environment's Python with only these plugins switched on."""
+    env = {**os.environ, "VLGYM_PLUGINS": plugins, "OMP_NUM_THREADS": "1"}
+    return subprocess.run([str(python), *arguments], capture_output=True, text=True, timeout=600, env=env, cwd=cwd)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from endpoint.asking import TURN, always, ask, draw, make_turn, make_turns, open_policy, refuse
+from endpoint_asking import TURN, always, ask, draw, make_turn, make_turns, open_policy, refuse
 from fault_server import FaultServer, hash_pixels
 
 from vlgym.endpoint.policy import OpenAIPolicy, make_seed

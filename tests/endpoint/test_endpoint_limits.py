@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 from commands import invoke
-from endpoint.asking import TURN, ask_once, open_policy
+from endpoint_asking import TURN, ask_once, open_policy
 from toys import installed, make_spec
 
 from vlgym.endpoint.client import is_same_host

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from commands import Output, invoke
-from endpoint.asking import TURN, always, ask, ask_once, make_turn, make_turns, open_policy, refuse
+from endpoint_asking import TURN, always, ask, ask_once, make_turn, make_turns, open_policy, refuse
 from fault_server import Asked, Fault, FaultServer
 from toys import installed, make_spec
 

@@ -26,9 +26,9 @@ def advise_in_turns(game: Any, seat: int) -> str:
     return "one" if game.asked % 2 or game.pile == 1 else "two"
 
 
-def change_when_asked(game: Any, seat: int) -> list[str]:
+def change_when_asked(game: Any, seat: int) -> str | None:
     game.cards[seat] = (game.cards[seat] + 1) % 7
-    return Nim.moves(game, seat)
+    return None
 
 
 def show_hand(game: Any, seat: int) -> Any:
@@ -60,7 +60,7 @@ FAULTS: list[tuple[str, type[MultiVLEnv], dict[str, Any], str]] = [
     ("seats", Nim, moves(lambda game, seat, legal: [*legal, "one"]), "a legal action of seat 0 is listed twice"),
     ("seats", Nim, {"advise": lambda self, seat: "three"}, "the oracle of seat 0 names 'three'"),
     ("seats", Nim, {"advise": advise_in_turns}, "the oracle of seat 0 says two things"),
-    ("seats", Nim, {"moves": change_when_asked}, "asking what the seats may do changes"),
+    ("seats", Nim, {"idle": change_when_asked}, "asking what the seats may do changes"),
     ("seats", Nim, pay(lambda done: Round(done.rewards[: 2 - done.terminated], done.terminated)),
      "make_moves() returned 1 rewards for 2 seats"),
     ("seats", Meet, {"idle": lambda self, seat: "sleep"}, "the idle action 'sleep' of seat 0"),

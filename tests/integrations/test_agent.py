@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import openai
 import pytest
-from endpoint.asking import always, open_policy, refuse
+from endpoint_asking import always, open_policy, refuse
 from fault_server import Fault, FaultServer, hash_pixels
 from toys import installed, make_spec
 
