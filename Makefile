@@ -115,7 +115,7 @@ registry: install system  ## measure every first-party environment, or those of 
 	$(BIN)/vlgym registry --old $(foreach id,$(ID),--id $(id))
 
 benchmarks: install system  ## rerun the benchmarks (gpu: make gpu) and print their tables
-	for name in core learner demo_seeds endpoint stepping page; do $(BIN)/python tests/benchmarks/$$name.py || exit 1; done
+	for name in core learner demo_seeds endpoint; do $(BIN)/python tests/benchmarks/$$name.py || exit 1; done
 
 system: install  ## install the Debian packages that the plugins need, or name them
 	@packages="$$($(BIN)/vlgym doctor --apt)" && { [ -z "$$packages" ] || [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null || \
