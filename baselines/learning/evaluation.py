@@ -105,7 +105,7 @@ def held_out(
 
 @torch.no_grad()
 def measure_gap(engine: Engine) -> SightGap | None:
-    """How much pictures raise the log-probability of canaries' answers; None without them."""
+    """Return by how much pictures raise the log-probability of canaries' answers, or None."""
     if not get_registry().specs.keys() >= set(CANARIES):
         return None
     family = engine.family

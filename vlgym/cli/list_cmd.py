@@ -248,7 +248,7 @@ def _write_levels(levels: Sequence[str], measured: Sequence[Mapping[str, Any]]) 
 
 
 def _read_docstring(spec: EnvSpec) -> str:
-    """Return the docstring of an environment's class, and those of its own bases that it names."""
+    """Return the docstring of an environment's class, and those of the bases that it names."""
     try:
         made = load_class(spec)
         text = inspect.getdoc(made) or ""

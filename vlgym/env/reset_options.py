@@ -63,7 +63,7 @@ def level_option(count: int) -> ResetOption:
 
 
 def read_level(env: Any, value: Any) -> int:
-    """Return a level of an environment; raise `UserError` where there is no such level."""
+    """Return a level of an environment; raise `UserError` for an unknown level."""
     count = len(env.level_arguments)
     if not count:
         raise UserError(f"level={value!r}: {type(env).__name__} has no levels.")
