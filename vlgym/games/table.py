@@ -238,7 +238,8 @@ class Table:
         """Return the text of a seat's current turn."""
         game, legal = self.game, self.legal(seat)
         state = game.tell(seat) + ("It is not your turn. " if legal == [WAIT] else "")
-        actions = list_actions(game.parser, legal) if legal == self.listed(seat) else [game.notation]
+        hidden = game.notation and legal not in ([], [WAIT])
+        actions = [game.notation] if hidden else list_actions(game.parser, legal)
         text = game.prompt.write_turn(state=state, actions=actions, turn=self.turns[seat], max_turns=game.max_turns)
         return clean_text(game.add_words(text, partial(game.describe_view, seat), self.failures[seat]))
 
