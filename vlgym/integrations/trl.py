@@ -23,13 +23,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..env import VLEnv
-from ..errors import NotInstalledError, UserError
+from ..env.seeding import SPLITS, episode_seed
+from ..errors import NotInstalledError, UserError, check_choice, check_number
 from ..parsers import AutoParser
 from ..registry import get_registry
 from ..registry.installing import how_to_install
 from ..registry.making import make
 from ..types import Match, Parsed
-from .agent import tasks
 from .turn_rows import TurnRow, make_row, measure_rows, show_turn
 
 HOW = "Act by calling the tool `act`; its argument is your whole reply."
@@ -139,5 +139,9 @@ def make_rows(env_id: str, episodes: int, *, split: str = "train", first: int = 
     >>> make_rows("vlgym/NumberLine-v1", 1)[0]["prompt"]
     [{'role': 'user', 'content': ''}]
     """
-    prompt, chosen = [{"role": "user", "content": ""}], tasks(env_id, split, episodes, first=first)
-    return [{"prompt": prompt, "seed": task.seed} for task in chosen]
+    check_number("episodes", episodes, 1)
+    check_number("first", first, 0)
+    check_choice("split", split, SPLITS)
+    prompt = [{"role": "user", "content": ""}]
+    numbers = range(first, first + episodes)
+    return [{"prompt": prompt, "seed": episode_seed(env_id, split, number)} for number in numbers]

@@ -22,6 +22,7 @@ import verifiers.v1 as vf
 from verifiers.v1.types import UserMessage
 
 from ..endpoint.messages import encode_turn
+from ..errors import check_number
 from ..parsers import check_named
 from ..registry.making import make
 from .agent import tasks
@@ -56,6 +57,7 @@ class Episodes(vf.Taskset[EpisodeTask, EpisodesConfig]):
     def load(self) -> Iterator[EpisodeTask]:
         """Yield a task for each episode; a wrong argument is an error before the first."""
         config, arguments = self.config, check_named(self.config.arguments, "The taskset")
+        check_number("episodes", config.episodes, 1)
         for task in tasks(config.env, config.split, config.episodes, first=config.first, **arguments):
             name = f"{task.env_id} {task.seed}"
             data = EpisodeData(name=name, env=task.env_id, seed=task.seed, arguments=arguments)

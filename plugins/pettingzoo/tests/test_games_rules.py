@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import vlgym_pettingzoo.spiel as spiel
 from playing import at, begin, finish, move, say
-from vlgym_pettingzoo.art import GREEN, GREY
+from vlgym_pettingzoo.base import GREEN, GREY
 from vlgym_pettingzoo.board_games import _SHIP, name, place
 from vlgym_pettingzoo.kitchen import COOKING, Kitchen
 from vlgym_pettingzoo.plugin import vlgym_envs

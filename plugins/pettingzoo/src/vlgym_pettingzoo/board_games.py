@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .art import BLUE, GOLD, GREY, INK, RED, WHITE, Canvas, Grid
-from .base import game_prompt
+from .base import BLUE, GOLD, GREY, INK, RED, WHITE, Canvas, Grid, game_prompt
 from .spiel import SearchedGame, SpielGame, replay
 
 SIDE, SHIPS, SHOTS = 6, (2, 3, 4), 20

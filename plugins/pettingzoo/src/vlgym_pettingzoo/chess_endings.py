@@ -21,8 +21,7 @@ from vlgym.errors import UserError, check_choice
 from vlgym.games.multi import PLAYERS, Round
 from vlgym.parsers import match_legal
 
-from .art import INK, WHITE, Canvas, Grid
-from .base import PaintedGame, game_prompt
+from .base import INK, WHITE, Canvas, Grid, PaintedGame, game_prompt
 
 LEVELS = {"stockfish-1": 300, "stockfish-2": 3_000, "stockfish-3": 20_000}  # nodes for a move
 SETTINGS = {"Threads": "1", "Hash": "4", "Use NNUE": "false"}

@@ -13,8 +13,7 @@ import pyspiel
 
 from vlgym.errors import check_number
 
-from .art import BLUE, GREEN, INK, RED, WHITE, Canvas, Colour
-from .base import game_prompt
+from .base import BLUE, GREEN, INK, RED, WHITE, Canvas, Colour, game_prompt
 from .spiel import SpielGame, replay
 
 COLOURS = "RYGWB"

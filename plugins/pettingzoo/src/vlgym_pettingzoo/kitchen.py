@@ -13,8 +13,7 @@ import numpy as np
 from vlgym.errors import check_choice
 from vlgym.games.multi import Round
 
-from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour, Grid
-from .base import GameAtOnce, game_prompt
+from .base import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour, GameAtOnce, Grid, game_prompt
 
 Cell = tuple[int, int]
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from vlgym.games.multi import Round
 
-from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas
-from .base import GameAtOnce, game_prompt
+from .base import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, GameAtOnce, game_prompt
 
 HOLD_FRAMES, SPAWN_DELAY = 3, 10  # frames of a decision, and from one zombie to the next
 

@@ -13,8 +13,7 @@ import numpy as np
 from vlgym.errors import check_number
 from vlgym.games.multi import Round
 
-from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour
-from .base import GameAtOnce, game_prompt
+from .base import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour, GameAtOnce, game_prompt
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "hide")  # which pygame, mpe2's import, prints
 

@@ -67,7 +67,7 @@ BATTLESHIP = _game(
     random_success_below=0.3,
 )  # fmt: skip
 
-POKER = {
+POKER: dict[str, Any] = {
     "skills": ("reading", "chance", "hidden information"), "max_turns": 20, "oracle_success": 0.25,
     "success_rule": "this seat has won chips when the match is over", "random_success_below": 0.6,
     "blind": ("vlgym_pettingzoo.poker:Bold",),

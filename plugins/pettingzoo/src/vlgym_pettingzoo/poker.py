@@ -20,8 +20,7 @@ from vlgym.errors import check_number
 from vlgym.games.multi import Round
 from vlgym.sight.blind import BlindPlayer
 
-from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, draw_card
-from .base import game_prompt
+from .base import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, draw_card, game_prompt
 from .spiel import SpielGame, load_game, replay
 
 

@@ -12,8 +12,7 @@ from vlgym.errors import NotInstalledError
 from vlgym.games.multi import Round
 from vlgym.registry.installing import how_to_install
 
-from .art import Canvas
-from .base import GameAtOnce, game_prompt
+from .base import Canvas, GameAtOnce, game_prompt
 
 FRAMES = 10  # of the console in a decision; a second has 60
 # The stick's code of an action, and the frames that it is held for.

@@ -9,8 +9,7 @@ import numpy as np
 
 from vlgym.games.multi import Round
 
-from .art import BLUE, GOLD, GREEN, GREY, INK, RED, WHITE, Canvas, Grid
-from .base import GameAtOnce, game_prompt
+from .base import BLUE, GOLD, GREEN, GREY, INK, RED, WHITE, Canvas, GameAtOnce, Grid, game_prompt
 
 Cell = tuple[int, int]
 
