@@ -33,9 +33,7 @@ from vlgym.intervals import (
         (0, 0, 0.0, 1.0),
     ],
 )
-def test_the_wilson_interval_is_the_one_worked_out_by_hand(
-    successes: int, trials: int, low: float, high: float
-) -> None:
+def test_the_wilson_interval_is_the_one_worked_out_by_hand(successes, trials, low, high):
     assert wilson_interval(successes, trials) == pytest.approx((low, high), abs=1e-4)
 
 

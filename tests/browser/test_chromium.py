@@ -103,9 +103,7 @@ def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_chromium
-def test_a_chromium_that_ends_at_its_start_is_given_up_at_once(
-    fake_driver: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_chromium_that_ends_at_its_start_is_given_up_at_once(fake_driver, monkeypatch, tmp_path):
     fake_driver("")
     monkeypatch.delenv("VLGYM_CHROMEDRIVER")
     with pytest.raises(MissingSystemPartError, match=r"ended at once, .*no usable sandbox"):
@@ -230,9 +228,7 @@ def test_only_the_browser_can_connect_to_its_proxy(running: Chromium) -> None:
                 said = outside.recv(5)
 
 
-def test_a_driver_without_a_private_network_is_refused(
-    fake_driver: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_driver_without_a_private_network_is_refused(fake_driver, monkeypatch):
     fake_driver("exit 1")
     real = Room.__init__
 
@@ -269,9 +265,7 @@ def test_closing_ends_all_processes_and_removes_the_profile(running: Chromium) -
         ("import time; time.sleep(60)", Limits(wall_s=0.5, cpu_s=50), "timeout"),
     ],
 )
-def test_a_child_that_passes_a_limit_ends_the_family(
-    family: Callable[[str], subprocess.Popen[str]], code: str, limits: Limits, reason: str
-) -> None:
+def test_a_child_that_passes_a_limit_ends_the_family(family, code, limits, reason):
     process = family(code)
     members = [member.pid for member in chromium.list_tree(process.pid)]
     with ProcessGuard(process.pid, limits) as guard:

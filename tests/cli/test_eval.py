@@ -233,9 +233,7 @@ def end_at_once(env: Any, reply: Reply) -> tuple[Reply, str]:
         (base, ("read_reply", read_no_tag), ("X", "no_action", "no_action")),
     ],
 )
-def test_a_dry_run_names_reply_forms_that_are_read_differently(
-    place: Any, planted: Any, readings: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dry_run_names_reply_forms_that_are_read_differently(place, planted, readings, monkeypatch):
     monkeypatch.setattr(place, *planted)
     env = vlgym.make("vlgym/TicTacToe-v0")
     env.reset(seed=vlgym.episode_seed("vlgym/TicTacToe-v0", "test", 0))

@@ -42,9 +42,7 @@ def ends_with(error: BaseException | None, capsys: pytest.CaptureFixture[str]) -
         (RuntimeError("I/O error: No space left on device (os error 28)"), 2, "prog: No space left on device.\n"),
     ],
 )
-def test_every_end_has_its_status_and_its_line(
-    error: BaseException | None, status: int, line: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_end_has_its_status_and_its_line(error, status, line, capsys):
     assert ends_with(error, capsys) == (status, line)
 
 
@@ -70,15 +68,11 @@ def test_no_error_steers_the_terminal_or_fills_it(capsys: pytest.CaptureFixture[
         ("git+https://host/a@v1.2 x?y", "git+https://host/a@v1.2 x?y"), ("a@http://h:1/v1,b@http://h:2/v1",) * 2,
     ],
 )  # fmt: skip
-def test_no_error_shows_the_login_or_the_query_of_an_address(
-    address: str, shown: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_error_shows_the_login_or_the_query_of_an_address(address, shown, capsys):
     assert ends_with(UserError(f"{address!r} is wrong?"), capsys) == (2, f"prog: {shown!r} is wrong?\n")
 
 
-def test_what_a_bug_says_steers_no_terminal(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_bug_says_steers_no_terminal(monkeypatch, capsys):
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # which the command replaces
     with pytest.raises(RuntimeError) as caught:
         ends_with(RuntimeError("\x1b]0;x"), capsys)

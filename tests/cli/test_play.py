@@ -155,9 +155,7 @@ def test_an_environment_does_not_steer_the_terminal(monkeypatch: pytest.MonkeyPa
     assert [letter for letter in out if not (letter.isprintable() or letter == "\n")] == []
 
 
-def test_pictures_are_drawn_only_where_asked_for_before_each_reply_and_after_the_last(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_pictures_are_drawn_only_where_asked_for_before_each_reply_and_after_the_last(monkeypatch):
     assert "\x1b" not in play(f"{AWAY}\n")
     drawn: list[np.ndarray] = []
     monkeypatch.setattr("vlgym.play.human.show_picture", lambda image, *_: drawn.append(image))

@@ -87,9 +87,7 @@ def test_levels_are_recorded_like_the_other_figures(tmp_path: Path, toys_importa
         assert (far["length"], far["oracle"], far["blind"], far["random"]) == (4.0, 0.0, 0.0, 0.0)
 
 
-def test_changed_behaviour_is_refused_unless_it_is_accepted_or_has_a_new_version(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changed_behaviour_is_refused_unless_it_is_accepted_or_has_a_new_version(path, monkeypatch):
     before, old = path.read_bytes(), read_registry(path)
     monkeypatch.setattr(toys.Walk, "act", lambda self, action: Outcome(0.5, feedback="lazy"))
     captured = invoke("registry", "--path", path, status=2)

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from commands import invoke
@@ -67,9 +66,7 @@ GAME = "--env=vlgym/TicTacToe-v0"
 
 
 @pytest.mark.parametrize(("name", "option", "value"), [*cases()])
-def test_a_wrong_value_is_one_line_and_nothing_is_begun(
-    name: str, option: str, value: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_wrong_value_is_one_line_and_nothing_is_begun(name, option, value, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("vlgym.testing.measure_hashes", lambda *args: pytest.fail("work was begun"))
     game = [GAME] * (option == "--opponents")

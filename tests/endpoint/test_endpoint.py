@@ -163,9 +163,7 @@ def test_a_key_is_that_of_the_named_variable_or_a_stand_in(monkeypatch: pytest.M
     assert "quoted" not in str(caught.value)
 
 
-def test_a_wrong_key_ends_at_once_and_stands_in_no_line_record_or_log(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_wrong_key_ends_at_once_and_stands_in_no_line_record_or_log(monkeypatch, caplog):
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     line = r"refuses access: 401 Incorrect API key provided: \[secret\]\. Check the key in OPENAI_"

@@ -331,9 +331,7 @@ def test_a_streamed_answer_is_read_as_a_whole_one(kind: str) -> None:
     ],
     ids=range(4),
 )
-def test_a_stream_is_read_up_to_the_limits_and_to_its_end(
-    fault: Fault, text: str, options: dict[str, Any], line: str
-) -> None:
+def test_a_stream_is_read_up_to_the_limits_and_to_its_end(fault, text, options, line):
     turn = make_turn(f"Legal actions: {text}")
     with always(fault, demands=ONLY) as server, pytest.raises(FailedError, match=line):
         ask_once(server.url, turn, **options)

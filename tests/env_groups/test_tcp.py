@@ -219,9 +219,7 @@ def test_what_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: 
         open_group(place)
 
 
-def test_gymnasium_makes_an_environment_there_whose_plugin_is_not_installed_here(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_gymnasium_makes_an_environment_there_whose_plugin_is_not_installed_here(monkeypatch):
     options: dict[str, Any] = {"image_size": (60, 80), "render_mode": "rgb_array"}
     here = gymnasium.make(IDS[1], **options)
     monkeypatch.setattr("vlgym.play.remote.get_registry", lambda: pytest.fail("asked for here"))

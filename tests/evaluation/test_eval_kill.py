@@ -9,7 +9,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
 from commands import invoke
 from fault_server import Fault, FaultServer
 
@@ -46,9 +45,7 @@ def places(out: Path) -> Counter[Any]:
     return Counter((row["part"], row["episode"], row["turn"]) for row in rows)
 
 
-def test_a_run_that_was_killed_reports_what_a_run_left_alone_reports(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_was_killed_reports_what_a_run_left_alone_reports(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "")
     killed = tmp_path / "killed"
     with FaultServer() as server:

@@ -118,9 +118,7 @@ def change_reward(line: str) -> str:
         (lambda lines: [change_reward(lines[0]), *lines[1:]], "pays -100"),
     ],
 )
-def test_doubled_and_dropped_lines_are_found_at_resume_before_a_model_is_asked(
-    change: Any, named: str, whole: Path
-) -> None:
+def test_doubled_and_dropped_lines_are_found_at_resume_before_a_model_is_asked(change, named, whole):
     path = whole / "metadata.jsonl"
     path.write_text("".join(change(path.read_text().splitlines(keepends=True))))
     before = read_files(whole)
@@ -160,9 +158,7 @@ def test_a_digest_is_of_every_source_file(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("paid", "named"), [(-1.0, "pays -1 at its turn 0"), (1e308, "no finite number")])
-def test_a_reward_that_its_card_excludes_ends_the_run_at_its_turn(
-    paid: float, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reward_that_its_card_excludes_ends_the_run_at_its_turn(paid, named, tmp_path, monkeypatch):
     monkeypatch.setattr(toys.Walk, "act", lambda self, action: Outcome(paid))
     with pytest.raises(FailedError, match=named):
         run_evaluation(PARTS[:1], RandomPolicy(), tmp_path / "run", num_envs=1)

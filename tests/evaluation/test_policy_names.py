@@ -95,9 +95,7 @@ def test_a_script_is_read_from_lines_or_from_json(tmp_path: Path) -> None:
         ("numbers.json", b"[1]", "must hold replies"),
     ],
 )
-def test_a_script_that_is_none_is_one_clear_line(
-    name: str, content: bytes | None, message: str, tmp_path: Path
-) -> None:
+def test_a_script_that_is_none_is_one_clear_line(name, content, message, tmp_path):
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=message):

@@ -91,9 +91,7 @@ def test_another_model_or_endpoint_is_looked_at_anew(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("blind", [False, True])
-def test_the_command_warns_of_a_model_that_does_not_see(
-    blind: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_warns_of_a_model_that_does_not_see(blind, tmp_path, monkeypatch):
     own = {**policy_names._list_own(), "sighted": (lambda: Sighted(blind=blind), "")}
     monkeypatch.setattr(policy_names, "_list_own", lambda: own)
     monkeypatch.setattr(policy_names, "PLAIN_POLICIES", (*policy_names.PLAIN_POLICIES, "sighted"))

@@ -85,9 +85,7 @@ FAULTS: list[tuple[str, type[MultiVLEnv], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("check", "base", "methods", "evidence"), FAULTS, ids=[row[3] for row in FAULTS])
-def test_a_planted_fault_is_found(
-    check: str, base: type[Any], methods: dict[str, Any], evidence: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_planted_fault_is_found(check, base, methods, evidence, monkeypatch):
     monkeypatch.setattr("vlgym.registry.making.load_class", lambda spec: type("Faulty", (base,), methods))
     with installed(EnvSpec.from_dict({**NIM.to_dict(), "id": "vlgym/Faulty-v0"})):
         result = certify("vlgym/Faulty-v0", only=[check]).results[0]

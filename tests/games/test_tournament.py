@@ -141,9 +141,7 @@ def test_a_tournament_that_was_killed_goes_on_to_the_same_end(tmp_path: Path, pl
     ({"invalid": [-1, 0]}, "has invalid"), ({"returns": ["1", "2"]}, "cannot be read: returns is"),
     ({"returns": [1e308, -1e308]}, "cannot be read: returns is"), ({"number": "3"}, "cannot be read: number is"),
 ])  # fmt: skip
-def test_a_result_that_no_game_can_have_had_is_refused_before_anything_is_played(
-    copied: Path, change: dict[str, Any], named: str
-) -> None:
+def test_a_result_that_no_game_can_have_had_is_refused_before_anything_is_played(copied, change, named):
     rows = [unseal(json.loads(line)) for line in (copied / RESULTS).read_text().splitlines()]
     rows[3].update(change)
     rows += [] if change else rows[:6]

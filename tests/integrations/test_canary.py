@@ -196,9 +196,7 @@ def score_by_sight(gain: float) -> LogProb:
         (0.0, "blind (gap +0.000 nats [+0.000 to +0.000]"),
     ],
 )
-def test_the_gap_of_a_score_that_drops_pictures_is_0_and_of_one_that_reads_them_is_not(
-    gain: float, words: str, batch: list[CanaryItem]
-) -> None:
+def test_the_gap_of_a_score_that_drops_pictures_is_0_and_of_one_that_reads_them_is_not(gain, words, batch):
     gap = sight_gap(score_by_sight(gain), batch)
     assert (gap.mean, gap.verdict) == (gain, ARRIVES if gain else BLIND)
     assert str(gap) == f"{words}, 6 episodes)"

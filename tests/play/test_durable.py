@@ -80,9 +80,7 @@ def test_a_folder_that_was_moved_away_before_a_kill_is_put_back(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("number", "fine"), [(errno.EINVAL, True), (errno.ENOSPC, False)])
-def test_a_file_system_that_cannot_flush_is_no_error_and_a_full_one_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, fine: bool
-) -> None:
+def test_a_file_system_that_cannot_flush_is_no_error_and_a_full_one_is(tmp_path, monkeypatch, number, fine):
     write_whole(tmp_path / "a", "old")
 
     def refuse(_: int) -> None:

@@ -108,9 +108,7 @@ def test_a_floor_stays_the_same_with_a_warning(method: str, call: int, break_at:
 
 
 @where
-def test_training_counts_the_episode_as_truncated_and_goes_on_with_the_next(
-    method: str, call: int, break_at: Break
-) -> None:
+def test_training_counts_the_episode_as_truncated_and_goes_on_with_the_next(method, call, break_at):
     noted: list[Any] = []
     break_at(method, call)
     turns = play_training(noted)
@@ -168,9 +166,7 @@ EVERYWHERE = pytest.mark.parametrize("play", [play_training, play_plan])
 
 @EVERYWHERE
 @pytest.mark.parametrize("method", ["start", "act", "image"])
-def test_three_failures_in_a_row_end_the_run_with_one_line(
-    play: Any, method: str, break_at: Break, tmp_path: Path
-) -> None:
+def test_three_failures_in_a_row_end_the_run_with_one_line(play, method, break_at, tmp_path):
     break_at(method)
     with pytest.raises(FailedError, match="Walk-v0 failed 3 times in a row, last with RuntimeError"):
         play([], tmp_path / "run")
@@ -188,9 +184,7 @@ def test_an_error_of_the_users_ends_the_run_at_once(play: Any, break_at: Break, 
 
 @EVERYWHERE
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_what_a_policy_raises_is_no_failure_of_the_environment(
-    play: Any, error: type[BaseException], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_a_policy_raises_is_no_failure_of_the_environment(play, error, monkeypatch, tmp_path):
     def fail(self: Any, turns: list[Turn]) -> list[Reply]:
         raise error("not mine")
 
@@ -249,9 +243,7 @@ def test_an_environment_that_cannot_be_made_again_is_a_failure_too(break_at: Bre
 
 
 @pytest.mark.parametrize("method", ["act", "start"])
-def test_every_environment_is_closed_even_one_that_raises_when_it_is_closed(
-    method: str, break_at: Break, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_environment_is_closed_even_one_that_raises_when_it_is_closed(method, break_at, monkeypatch):
     made, closed = [], []
     build = toys.Walk.__init__
 

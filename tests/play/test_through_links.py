@@ -89,9 +89,7 @@ TOURNAMENT = ("tournament", "--env", NIM.id, "random", "oracle", "--games", "2")
 
 
 @pytest.mark.parametrize("command", [EVAL, TOURNAMENT], ids=["eval", "tournament"])  # eval reports, too
-def test_no_file_of_a_strangers_folder_leads_out_of_it(
-    command: list[str], tmp_path: Path, victim: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_file_of_a_strangers_folder_leads_out_of_it(command, tmp_path, victim, capsys):
     """Each file and folder of a run, and each name of a file while it is written, is a link."""
     out, whole, outside = tmp_path / "run", tmp_path / "whole", tmp_path / "outside"
     again = [*command, "--out", str(out), "--resume"]

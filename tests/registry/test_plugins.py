@@ -186,9 +186,7 @@ def registry(*records: PluginRecord) -> Registry:
          r"Broken plugin\(s\), which might hold it: other-air: ValueError: no"),
     ],
 )  # fmt: skip
-def test_an_unavailable_id_says_what_to_do(
-    records: list[PluginRecord], env_id: str, error: type[Exception], words: str
-) -> None:
+def test_an_unavailable_id_says_what_to_do(records, env_id, error, words):
     with pytest.raises(error, match=words):
         registry(*records).get(env_id)
 

@@ -118,9 +118,7 @@ def test_mcnemars_exact_test_is_the_binomial_one() -> None:
         (20, 8, 2, 10, (20 * 10 - 8 * 2 - 40 / 2) / math.sqrt(28 * 12 * 22 * 18)),
     ],
 )
-def test_the_interval_of_paired_shares_is_newcombes(
-    both: int, first: int, second: int, neither: int, phi: float
-) -> None:
+def test_the_interval_of_paired_shares_is_newcombes(both, first, second, neither, phi):
     """Newcombe (1998), method 10."""
     n = both + first + second + neither
     pairs = [(1.0, 1.0)] * both + [(1.0, 0.0)] * first + [(0.0, 1.0)] * second + [(0.0, 0.0)] * neither
@@ -190,9 +188,7 @@ def test_items_are_paired_by_their_arguments(tmp_path: Path) -> None:
         )),
     ],
 )  # fmt: skip
-def test_different_conditions_are_refused_and_named(
-    tmp_path: Path, runs: list[Path], changes: dict[str, Any], named: str
-) -> None:
+def test_different_conditions_are_refused_and_named(tmp_path, runs, changes, named):
     other = write_run(tmp_path / "a", OraclePolicy(), episodes=1, **changes)
     if not changes:
         part = json.loads((other / "run.json").read_text())["parts"][WALK]

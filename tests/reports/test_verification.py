@@ -194,9 +194,7 @@ def test_differences_of_the_last_bits_pass(folder: Path, monkeypatch: pytest.Mon
     verify_run(folder)
 
 
-def test_the_word_stands_in_tables_until_records_or_code_change(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_word_stands_in_tables_until_records_or_code_change(folder, tmp_path, monkeypatch):
     policy = RandomPolicy()
     policy.name = "another"
     other, page = tmp_path / "other", tmp_path / "page.html"

@@ -4,8 +4,6 @@ Needs the packages of requirements.txt, which `make servers` installs into a sep
 because torchvision in the learners' environment would change what the library does there.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

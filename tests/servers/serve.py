@@ -3,8 +3,6 @@
 python tests/servers/serve.py FOLDER --host 127.0.0.1 --port 0
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

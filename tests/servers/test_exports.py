@@ -1,7 +1,5 @@
 """`AutoProcessor` loads what a learner has exported, and shows it as it was trained."""
 
-from __future__ import annotations
-
 import pytest
 
 from vlgym.types import Message

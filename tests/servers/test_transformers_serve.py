@@ -2,8 +2,6 @@
 same model played here.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """TRL: SFTTrainer takes what `vlgym export --to sft` writes, and GRPOTrainer plays environments."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -5,8 +5,6 @@ CPU build of torch: its import fails for two operators that nothing here calls, 
 images. Where torchvision is whole, nothing is changed.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import io
 from pathlib import Path

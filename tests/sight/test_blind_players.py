@@ -174,9 +174,7 @@ FINED = {"return": -5.0, "se": 0.1, "success": 0.25, "episodes": 9}
         ({}, {"blind": None}, None),
     ],
 )
-def test_the_blind_share_is_the_greater_and_never_made_up(
-    changes: dict[str, Any], others: dict[str, Any], share: float | None
-) -> None:
+def test_the_blind_share_is_the_greater_and_never_made_up(changes, others, share):
     entry = make_entry(make_spec(), **{"blind": {**FIGURES, **changes}, **others})
     assert find_blind_share(entry) == (share if share is None else pytest.approx(share))
 
@@ -259,9 +257,7 @@ def judge(env_class: type[Walk], name: str) -> float:
         (Unlisted, "learnt list", 0.9, 1),
     ],
 )
-def test_only_what_is_told_is_learnt(
-    monkeypatch: pytest.MonkeyPatch, env_class: type[Walk], name: str, least: float, most: float
-) -> None:
+def test_only_what_is_told_is_learnt(monkeypatch, env_class, name, least, most):
     monkeypatch.setattr(blind_learner, "LEARNING_EPISODES", 300)
     assert least <= judge(env_class, name) <= most
 

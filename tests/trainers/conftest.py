@@ -1,7 +1,5 @@
 """The last lines of a run say what each integration compared."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`vlgym serve ID` against OpenEnv's client and validator: episodes, refusals, no leaks."""
 
-from __future__ import annotations
-
 import base64
 import importlib
 import io

@@ -1,7 +1,5 @@
 """SkyRL gym: its own `make` plays Gymnasium's episodes, message by message."""
 
-from __future__ import annotations
-
 import base64
 import io
 

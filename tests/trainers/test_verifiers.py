@@ -1,7 +1,5 @@
 """verifiers v1: `vf-eval` plays episodes against a fake endpoint; rewards are those of a replay."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """verl: its agent-loop base and token builder, with a fake server, play Gymnasium's episodes."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from typing import Any

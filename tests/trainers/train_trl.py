@@ -6,8 +6,6 @@ First the model imitates an oracle, half of whose actions are random. The rest i
 reward of each step and the means of the first and the last tenth.
 """
 
-from __future__ import annotations
-
 # ruff: noqa: E402
 import argparse
 import os

@@ -120,9 +120,7 @@ def test_a_form_imports_no_parser(tmp_path: Path, imported: Path) -> None:
     assert not imported.exists()
 
 
-def test_neither_a_worker_nor_a_models_folder_imports_a_parser(
-    tmp_path: Path, imported: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_neither_a_worker_nor_a_models_folder_imports_a_parser(tmp_path, imported, monkeypatch):
     with pytest.raises(UserError, match="not known here"):
         _rebuild(POKER, {}, {"name": CODE, "place": CODE, "version": 1, "format": ""})
     model = SimpleNamespace(prefers=lambda: {"parser": CODE})

@@ -195,9 +195,7 @@ def find_worker(client: TestClient) -> int:
         ("import time; time.sleep(60)", 0.2, "did not answer within 0.2 s"),
     ],
 )
-def test_a_process_that_answers_nothing_ends_its_game_with_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, limit: float, told: str
-) -> None:
+def test_a_process_that_answers_nothing_ends_its_game_with_a_line(tmp_path, monkeypatch, script, limit, told):
     monkeypatch.setattr("vlgym.env_groups.workers.START", 0.0)
     start = functools.partial(ProcessLink, command=(sys.executable, "-c", script))
     games = PageGames(tmp_path, lambda: WorkerGroup(start, 1, limit=limit))

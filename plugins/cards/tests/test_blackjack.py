@@ -30,9 +30,7 @@ SMALL = ["C2", "D2", "H3", "SA", "CA", "DA", "H2", "S3", "HA", "CA", "DA", "SA",
         ("H10 S8", "DA C6", [], ["stand"], 1),  # the dealer stands on soft 17
     ],
 )
-def test_a_game_ends_as_the_rules_say(
-    make_env: Build, play: Callable, player: str, dealer: str, ranks: list[int], actions: list[str], reward: float
-) -> None:
+def test_a_game_ends_as_the_rules_say(make_env, play, player, dealer, ranks, actions, reward):
     env: Any = make_env("Blackjack", {"player": player.split(), "dealer": dealer.split()})
     env._draw = lambda rng: Card(ranks.pop(0), "H")
     rewards, terminated, _, info = play(env, actions)

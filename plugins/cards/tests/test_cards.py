@@ -40,9 +40,7 @@ def test_a_level_has_its_number_of_cards_and_its_signs(make_env: Callable, title
         assert {*env.legal_actions()} & {*"+-*/()"} == signs
 
 
-def test_five_cards_do_not_overlap_and_their_ranks_can_be_read(
-    make_env: Callable, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_five_cards_do_not_overlap_and_their_ranks_can_be_read(make_env, monkeypatch):
     laid = []
     monkeypatch.setattr(Canvas, "card", lambda canvas, card, *place: laid.append(place))
     make_env("Points24-v1", {}, level=5)

@@ -44,9 +44,7 @@ def test_a_wrong_formula_loses_1(make_env: Build, play: Callable, formula: str) 
     assert (info["success"], info["solved"]) == (False, False)
 
 
-def test_a_seventh_token_ends_the_episode_with_minus_1_but_an_equals_sign_still_counts(
-    make_env: Build, play: Callable
-) -> None:
+def test_a_seventh_token_ends_the_episode_with_minus_1_but_an_equals_sign_still_counts(make_env, play):
     for last in "+=":
         rewards, terminated, truncated, _ = play(make_env("EZPoints", HAND), [*"++++++", last])
         assert rewards == [0] * 6 + [-1]

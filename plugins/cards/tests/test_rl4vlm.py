@@ -84,9 +84,7 @@ def test_the_reply_has_the_games_own_keys_in_the_published_order(make_env: Build
         (["H3", "S9", "D9", "C9"], "- 3 + 9 + 9 + 9"),  # sign
     ],
 )
-def test_the_published_language_wins_where_the_exact_grammar_loses(
-    make_env: Build, play: Callable, cards: list[str], formula: str
-) -> None:
+def test_the_published_language_wins_where_the_exact_grammar_loses(make_env, play, cards, formula):
     for compat, reward in (("rl4vlm", 10), (None, -1)):
         env = make_env("Points24", {"cards": cards}, compat=compat)
         rewards, _, _, info = play(env, [*formula.split(), "="])
@@ -103,9 +101,7 @@ def test_a_refused_number_leaves_a_blank_in_the_formula(make_env: Build, play: C
 
 
 @pytest.mark.parametrize(("title", "length"), [("EZPoints", 6), ("Points24", 21)])
-def test_any_token_after_a_full_formula_comes_too_late_even_equals(
-    make_env: Build, play: Callable, title: str, length: int
-) -> None:
+def test_any_token_after_a_full_formula_comes_too_late_even_equals(make_env, play, title, length):
     env = make_env(title, {}, compat="rl4vlm")
     rewards, *ended, info = play(env, ["+"] * length + ["="])
     assert (rewards, ended) == ([0] * length + [-1], [False, True])
@@ -142,9 +138,7 @@ def test_the_dealers_second_card_stays_face_down(make_env: Build, play: Callable
     assert (env.image() == before).all()
 
 
-def test_an_unreadable_reply_executes_a_random_legal_action_that_the_seed_decides(
-    make_env: Build,
-) -> None:
+def test_an_unreadable_reply_executes_a_random_legal_action_that_the_seed_decides(make_env):
     env = make_env("NumberLine", compat="rl4vlm")
     executed = []
     for seed in [*range(30)] * 2:

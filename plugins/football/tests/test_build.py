@@ -21,9 +21,7 @@ def test_an_installed_engine_needs_no_build(monkeypatch: pytest.MonkeyPatch) -> 
     assert build.ensure_engine().endswith("installed")
 
 
-def test_a_kept_wheel_is_installed_and_built_again_where_that_is_wanted(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kept_wheel_is_installed_and_built_again_where_that_is_wanted(cache, monkeypatch):
     calls: list[str] = []
 
     def fake_build(target: Path) -> None:

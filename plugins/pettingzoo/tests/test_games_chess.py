@@ -159,9 +159,7 @@ def test_an_environment_that_is_not_closed_leaves_no_engine_and_ends_python() ->
         os.kill(int(done.stdout), 0)
 
 
-def test_without_stockfish_one_line_names_the_package_and_random_opponents_play_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_stockfish_one_line_names_the_package_and_random_opponents_play_on(monkeypatch):
     monkeypatch.setattr(chess_endings.shutil, "which", lambda *args, **kwargs: None)
     STOCKFISH.search.cache_clear()
     STOCKFISH.end()  # one that runs already is not looked for

@@ -83,9 +83,7 @@ def test_the_line_is_lost_to_one_zombie_and_won_when_it_holds_to_the_last_turn()
 
 
 @pytest.mark.parametrize(("title", "seats", "seeds"), [(KNIGHTS, 2, (100, 101)), (SPREAD, 3, (100, 101, 102))])
-def test_planners_hold_the_line_or_cover_all_and_random_players_do_not(
-    title: str, seats: int, seeds: Sequence[int]
-) -> None:
+def test_planners_hold_the_line_or_cover_all_and_random_players_do_not(title, seats, seeds):
     table, won = begin(title), {"oracle": 0, "random": 0}
     for player in won:
         for seed in seeds:

@@ -2,7 +2,6 @@
 
 import json
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -174,9 +173,7 @@ def test_a_wall_stops_a_move_and_chance_draws_the_nearest_of_two_who_are_as_near
     ([(0, 1), (2, 2)], ("left", "stay"), (0.0, 0.0), (False, False)),
     ([(2, 2), (2, 2)], ("stay", "stay"), (0.0, 0.0), (False, False)),
 ])  # fmt: skip
-def test_a_block_pays_two_who_stand_on_it_and_different_blocks_pay_nobody(
-    places: list[Any], actions: tuple[str, str], rewards: tuple[float, float], moved: tuple[bool, bool]
-) -> None:
+def test_a_block_pays_two_who_stand_on_it_and_different_blocks_pay_nobody(places, actions, rewards, moved):
     table = at("BattleOfTheColors", places=places, blocks=[(0, 0), (4, 4)])
     assert move(table, *actions) == rewards
     assert tuple(block != was for block, was in zip(table.game.blocks, [(0, 0), (4, 4)], strict=True)) == moved

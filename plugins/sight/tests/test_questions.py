@@ -87,9 +87,7 @@ def test_every_two_answers_give_pictures_that_differ_clearly(spec: EnvSpec) -> N
         ("SeeHistory", "<action>red</action>", 0.0, (True, False)),  # early
     ],
 )
-def test_a_right_answer_pays_one_and_others_nothing(
-    title: str, reply: str, reward: float, ends: tuple[bool, bool]
-) -> None:
+def test_a_right_answer_pays_one_and_others_nothing(title, reply, reward, ends):
     env: Any = make(f"vlgym/{title}-v0")
     env.reset(seed=0)
     wrong = next(answer for answer in env.answers if answer != env.answer)

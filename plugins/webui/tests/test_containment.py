@@ -72,9 +72,7 @@ def test_an_endless_storm_of_alerts_ends_at_the_limit_of_processor_time() -> Non
         *(pytest.param([], [each], marks=pytest.mark.exhaustive) for each in SCRIPTS),
     ],
 )
-def test_the_network_and_local_files_are_out_of_reach(
-    calm: Draw, port: int, markup: list[str], scripts: list[str]
-) -> None:
+def test_the_network_and_local_files_are_out_of_reach(calm, port, markup, scripts):
     """One page tries all ways; they are tried one by one, too."""
     script = "\n".join(f"try {{ (() => {{ {each} }})() }} catch (error) {{ 0 }}" for each in scripts)
     page = (BODY + "".join(markup), script)
@@ -89,9 +87,7 @@ def test_the_network_and_local_files_are_out_of_reach(
 
 
 @pytest.mark.parametrize("way", ["script", "header"])
-def test_a_redirect_leads_nowhere_and_loses_the_page(
-    calm: Draw, unhurried: Browser, port: int, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
+def test_a_redirect_leads_nowhere_and_loses_the_page(calm, unhurried, port, monkeypatch, way):
     addresses: list[str] = []
     answer = unhurried.server.answer
     monkeypatch.setattr(unhurried.server, "answer", lambda wanted: addresses.append(wanted) or answer(wanted))
@@ -154,9 +150,7 @@ def test_too_many_elements_end_in_a_failure(attack: Draw) -> None:
     assert attack(script).failure == "too_many_elements"
 
 
-def test_workers_downloads_and_pop_ups_are_refused_and_counted_and_webrtc_is_not_there(
-    calm: Draw, unhurried: Browser
-) -> None:
+def test_workers_downloads_and_pop_ups_are_refused_and_counted_and_webrtc_is_not_there(calm, unhurried):
     script = """
       const frame = document.createElement('iframe'), link = document.createElement('a');
       document.body.append(frame);

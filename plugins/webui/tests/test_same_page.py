@@ -21,9 +21,7 @@ def write_program(probes: list[str]) -> dict[str, bytes]:
     return {"index.html": page.encode(), "script.js": "\n".join([HEAD, *tried]).encode()}
 
 
-def test_programs_that_look_for_clock_and_chance_see_the_same_in_every_browser_and_after_others(
-    unhurried: Browser,
-) -> None:
+def test_programs_that_look_for_clock_and_chance_see_the_same_in_every_browser_and_after_others(unhurried):
     """Each program has half of the probes; another browser renders them in the reverse order."""
     programs = [write_program(PROBES[start::2]) for start in range(2)]
     other = Browser(unhurried.limits)
