@@ -93,7 +93,7 @@ def write_outcomes(*, every: bool = False) -> str:
                 f"{link} {row.label}" if every else link, len(row.after),
                 *(write_spread(values).replace(" ± ", "±") for values in (row.after, row.gain)),
                 f"{mean(row.grey):.2f}, {mean(row.unreadable):.2f}",
-                f"{row.blind + 1e-9:.2f}, {report.find_blind(study)['share']:.2f}",
+                f"{row.blind + 1e-9:.2f}, {report.read_blind(study)['share']:.2f}",
                 *(("no", "yes")[yes] + (f", {write_p(p)}" if every else "") for p, yes in tests),
             ]
         )  # fmt: skip
@@ -192,17 +192,19 @@ def write_advantages(what: str) -> str:
     if what == "tests":
         return table(["statement", "tests that say so", "mean"], [*judge_horizon(rows), *judge_critic(rows)])
     if what == "cells":
-        return table(measures.HEADERS, measures.summarise(rows))
+        return table(measures.HEADERS, measures.list_lines(rows))
     lines, others = measures.pick_lines(rows), [row for row in rows if not row["targets"]]
     sizes = sorted({int(size) for row in rows for size in row.get("explained", {})})
 
     def average(own: Sequence[dict[str, Any]], name: str, figure: str) -> str:
-        return measures.show(measures.mean(row["measures"].get(name, {}).get(figure) for row in own))
+        return measures.format_measure(measures.mean(row["measures"].get(name, {}).get(figure) for row in own))
 
     cells = []
     for name in max((row["measures"] for row in lines), key=len):
         curves = [row.get("curve", {}).get(name, {}) for row in rows]
-        cosines = [measures.show(measures.mean(v for c in curves for v in c.get(str(size), ()))) for size in sizes]
+        cosines = [
+            measures.format_measure(measures.mean(v for c in curves for v in c.get(str(size), ()))) for size in sizes
+        ]
         cells.append(
             [name, *(average([row for row in lines if row["targets"] == n], name, "correlation") for n in (1, 2, 4, 8)),
              average(others, name, "correlation"), average(lines, name, "sign"), average(lines, name, "zero"), *cosines]

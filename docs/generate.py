@@ -251,4 +251,4 @@ if __name__ == "__main__":
 
     figures.draw_outcomes(DOCS / "images" / "results.png")
     figures.draw_demo(DOCS / "images" / "demo_curve.png")
-    figures.measures.draw(figures.read_runs("advantages"), DOCS / "images" / "credit.png")
+    figures.measures.draw_measures(figures.read_runs("advantages"), DOCS / "images" / "credit.png")

@@ -39,7 +39,7 @@ def run(config: Config) -> None:
     """Run the cells that are missing, print the table and draw the plot."""
     from .cells import POINTS, QUICK, STANDARD, find_points, run_cell
     from .estimators import ESTIMATORS, load_estimator
-    from .measures import HEADERS, draw, summarise
+    from .measures import HEADERS, draw_measures, list_lines
 
     own, text = load_estimator(config.estimator) if config.estimator else ({}, "")
     estimators, cells = ESTIMATORS | own, QUICK if config.quick else STANDARD
@@ -62,8 +62,8 @@ def run(config: Config) -> None:
                 console.print(f"{cell.name}: {rows[-1]['seconds']:.0f} s")
                 advance()
     rows = [row for row in rows if row["plan"] in plans]
-    print_rows(console, HEADERS, summarise(rows))
-    draw(rows, config.out / "credit.png")
+    print_rows(console, HEADERS, list_lines(rows))
+    draw_measures(rows, config.out / "credit.png")
     console.print(f"rows: {file}; plot: {config.out / 'credit.png'}")
 
 

@@ -115,7 +115,7 @@ def run_line(cell: Cell, estimators: Estimators, points: Mapping[str, Point]) ->
         return replace(scored, earlier=earlier)
 
     truth = Truth(*(part[:, : cell.groups] for part in pools[0].truth))
-    row = judge(estimators, take(slice(cell.groups)), truth)
+    row = judge_estimators(estimators, take(slice(cell.groups)), truth)
     if gram is None:
         return row | {"truth": "exact"}
 
@@ -126,7 +126,7 @@ def run_line(cell: Cell, estimators: Estimators, points: Mapping[str, Point]) ->
     explained: dict[int, list[float | None]] = {size: [] for size in cell.curve}
     for size, at in ((size, at) for size in cell.curve for at in range(cell.repeats)):
         batch = take(slice(at * size // SIZE, (at + 1) * size // SIZE))
-        for name, estimate in apply(fast, batch).items():
+        for name, estimate in apply_estimators(fast, batch).items():
             own = sum_gradient(estimate, batch, plus)
             curve[name].setdefault(size, []).append(cosine(own, target, gram.double()))
         explained[size].append(explain(batch))
@@ -142,10 +142,10 @@ def run_branched(cell: Cell, estimators: Estimators) -> dict[str, Any]:
     truth = sample_truth(env, episodes, turns, policy, branches=cell.branches, most=cell.turns)
     env.close()
     eyes.close()
-    return judge(estimators, episodes, truth) | {"truth": f"2 x {cell.branches} branches"}
+    return judge_estimators(estimators, episodes, truth) | {"truth": f"2 x {cell.branches} branches"}
 
 
-def apply(estimators: Estimators, episodes: EpisodeBatch) -> dict[str, Tensor]:
+def apply_estimators(estimators: Estimators, episodes: EpisodeBatch) -> dict[str, Tensor]:
     """Return the estimates of those estimators that have what they need."""
     estimates = {name: estimator(episodes) for name, estimator in estimators.items()}
     return {name: torch.as_tensor(x).double() for name, x in estimates.items() if x is not None}
@@ -158,9 +158,9 @@ def explain(episodes: EpisodeBatch) -> float | None:
     return explained_variance(fit_values(episodes)[episodes.mask], episodes.to_go[episodes.mask])
 
 
-def judge(estimators: Estimators, episodes: EpisodeBatch, truth: Truth) -> dict[str, Any]:
+def judge_estimators(estimators: Estimators, episodes: EpisodeBatch, truth: Truth) -> dict[str, Any]:
     """Compare every estimator with the truth."""
-    estimates = apply(estimators, episodes)
+    estimates = apply_estimators(estimators, episodes)
     measures = {name: measure(each, truth, episodes) for name, each in estimates.items()}
     length = float(episodes.mask.sum(-1).double().mean())
     parts = {"episodes": episodes.returns.numel(), "length": length, "critic": explain(episodes)}

@@ -90,7 +90,7 @@ def noisy_oracle(error: float) -> Policy:
     return policy
 
 
-def draw(policy: Policy, env: Any, rng: np.random.Generator) -> str:
+def draw_action(policy: Policy, env: Any, rng: np.random.Generator) -> str:
     """Draw an action of a policy."""
     names, shares = policy(env)
     return names[min(int((np.cumsum(shares) <= rng.random()).sum()), len(names) - 1)]
@@ -124,7 +124,7 @@ def play(
             each.reseed(hash_numbers(seed, start, number))
 
         while not over:
-            place, action = (start, number, env.turn), draw(policy, env, rng)
+            place, action = (start, number, env.turn), draw_action(policy, env, rng)
             turns[place], episodes.mask[place] = (env.get_state(), action), True
             key = hashlib.sha256(observation["image"].tobytes()).hexdigest()
             episodes.keys[place] = keys.setdefault(key, len(keys))
@@ -139,7 +139,7 @@ def branch(env: Any, state: dict[str, Any], action: str | None, policy: Policy, 
     env.reseed(seed)
     rng, total, factor, over = np.random.default_rng(seed), 0.0, 1.0, False
     while not over:
-        drawn = draw(policy, env, rng)  # also where Q has its action: later draws are shared
+        drawn = draw_action(policy, env, rng)  # also where Q has its action: later draws are shared
         _, reward, over = act(env, action or drawn)
         total, factor, action = total + factor * reward, factor * gamma, None
     return total

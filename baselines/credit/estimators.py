@@ -24,7 +24,7 @@ STEPS, SAMPLE_SIZE, WIDTH, RATE = 200, 128, 64, 3e-3  # gradient steps of a crit
 ACTIONS, LAMBDA = 2, 0.95  # actions that critics distinguish; lambda of GAE
 
 
-def spread(numbers: Tensor, episodes: EpisodeBatch) -> Tensor:
+def give_turns(numbers: Tensor, episodes: EpisodeBatch) -> Tensor:
     """Give every turn its episode's number [G, K]."""
     return numbers.unsqueeze(-1).expand(episodes.mask.shape).clone()
 
@@ -58,7 +58,7 @@ def gigpo(episodes: EpisodeBatch) -> Tensor:
     zeros = torch.zeros(len(anchors)).double()
     total, count = (zeros.index_add(0, place, x[mask].double()) for x in (to_go, mask))
     step = torch.zeros_like(to_go).masked_scatter(mask, to_go[mask] - (total / count)[place])
-    return spread(returns - returns.mean(1, keepdim=True), episodes) + step
+    return give_turns(returns - returns.mean(1, keepdim=True), episodes) + step
 
 
 def bi_level(episodes: EpisodeBatch) -> Tensor | None:
@@ -73,9 +73,9 @@ ESTIMATORS: dict[str, Estimator] = {
     # G_t less its mean over the batch (Williams 1992, section 4, with a constant baseline).
     "REINFORCE": lambda e: e.to_go - e.to_go[e.mask].mean(),
     # (R - m) / std on every turn (arXiv 2402.03300, section 4.1.2).
-    "GRPO": lambda e: spread(group_relative(e.returns), e),
+    "GRPO": lambda e: give_turns(group_relative(e.returns), e),
     # R less the mean of the others (arXiv 2402.14740; LOOP, 2502.01600; VL-DAC, eq. 2).
-    "RLOO, LOOP": lambda e: spread(leave_one_out(e.returns), e),
+    "RLOO, LOOP": lambda e: give_turns(leave_one_out(e.returns), e),
     "turn baseline": turn_baseline,
     "turn GRPO": turn_grpo,
     "GiGPO": gigpo,

@@ -38,7 +38,7 @@ def measure(estimate: Tensor, truth: Truth, episodes: EpisodeBatch) -> dict[str,
     alike = (place * (int(episodes.actions.max()) + 1) + episodes.actions)[used].numpy()
 
     # Figures are made of sums over groups, so a bootstrap sample is a weighing of them.
-    sums = sum_groups(group, len(used), moments(x, a, b))
+    sums = sum_groups(group, len(used), turn_moments(x, a, b))
     sure = np.abs(a) > np.maximum(SURE * error, ZERO)
     right = np.where((np.abs(x) < ZERO) | (np.abs(b) < ZERO), 0.5, np.sign(x) == np.sign(b))
     signs = sum_groups(group, len(used), np.stack([sure * right, sure * 1.0]))
@@ -59,13 +59,13 @@ def measure(estimate: Tensor, truth: Truth, episodes: EpisodeBatch) -> dict[str,
     return row | {"reliability": reliability}
 
 
-def moments(x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def turn_moments(x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return what `correlate` needs of each turn, [8, turns]."""
     return np.stack([np.ones_like(x), x, (a + b) / 2, a, b, x * x, x * (a + b) / 2, a * b])
 
 
 def correlate(sums: np.ndarray) -> np.ndarray:
-    """Return the corrected correlation of each row of sums of `moments`, [draws, 8] -> [draws]."""
+    """Return the corrected correlation of each row of sums of `turn_moments`, [draws, 8] -> [draws]."""
     x, t, a, b, xx, xt, ab = sums.T[1:] / sums.T[0]
     return (xt - x * t) / np.sqrt((xx - x**2) * (ab - a * b))
 
@@ -104,21 +104,21 @@ def mean(values: Iterable[float | None]) -> float:
     return float(np.mean(known)) if known else float("nan")
 
 
-def show(value: float | None, deviation: float | None = None) -> str:
+def format_measure(value: float | None, deviation: float | None = None) -> str:
     """Return a figure, with the half-width of its 95 % interval; `-` for none."""
     half = "" if deviation is None else f" ± {1.96 * deviation:.2f}"
     return "-" if value is None or value != value else f"{value:.2f}{half}"
 
 
-def summarise(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+def list_lines(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     """Return a line per cell and estimator, under `HEADERS`."""
     lines = []
     for row in rows:
         for name, measures in row["measures"].items():
-            bounded = [show(measures[x], measures[f"{x}_sd"]) for x in ("correlation", "sign")]
-            plain = [show(measures[x]) for x in ("bias", "variance", "zero")]
+            bounded = [format_measure(measures[x], measures[f"{x}_sd"]) for x in ("correlation", "sign")]
+            plain = [format_measure(measures[x]) for x in ("bias", "variance", "zero")]
             curve = row.get("curve", {}).get(name, {})
-            cosines = ", ".join(f"{size}: {show(mean(values))}" for size, values in curve.items())
+            cosines = ", ".join(f"{size}: {format_measure(mean(values))}" for size, values in curve.items())
             lines.append([row["cell"], name, *bounded, *plain, cosines])
     return lines
 
@@ -130,7 +130,7 @@ def pick_lines(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [row for row in lines if counts[row["policy"]] == max(counts.values())]
 
 
-def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+def draw_measures(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Draw means over NumberLine's policies: correlation by targets, and cosine by episodes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

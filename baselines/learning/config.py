@@ -402,10 +402,10 @@ def chosen(config: type[P], arguments: Sequence[str]) -> P:
     if line.preset == "none" and cuda and not is_tiny(line.model):
         sizes = {name: CARD_VALUES[name] for name in ("num_envs", "rollout_steps")}
         return replace(config(), **sizes)  # type: ignore[type-var]
-    return apply(config(), line.preset)
+    return apply_preset(config(), line.preset)
 
 
-def apply(config: P, name: str) -> P:
+def apply_preset(config: P, name: str) -> P:
     """A configuration with a preset's values; a `UserError` where it is of another learner."""
     if check_choice("--preset", name, ("none", *PRESETS)) == "none":
         return config

@@ -39,6 +39,7 @@ from vlgym.terminal import explain_system_error
 
 from ..engine.engine import Engine, ModelPolicy, make_engine
 from ..models import lora
+from ..models.family import Family
 from ..models.folders import EVALUATION, NEW_TOKENS, TrainedLimits, read_limits
 from ..models.load import BUILT, load_family
 from ..models.lora import export_adapter, is_adapter, is_tiny
@@ -122,14 +123,45 @@ class Run(Generic[C]):
         distributed.set_up_torch(c.threads or 0, c.device)
         self.world = distributed.join(c.device)
         self.envs = c.make_environments(self.world)
+        self._stack = ExitStack()
+        self._stack.callback(self.envs.close)
         self.last_update = c.most_updates
+        self.first_episodes = c.eval_episodes  # before the training
 
         # The folder is chosen, and what can be refused is refused, before a model is loaded.
+        self.out = self._choose_folder()
+        self._check_request()
+        how = f" ({', '.join(c.env_kwargs)})" if c.env_kwargs else ""
+        self.title = f"{c.algorithm}, {', '.join(self.envs.ids)}{how}, {c.model}, seed {c.seed}"
+        record = self._describe()
+        self._config = record["config"]  # as the user gave it, before the probe
+        if c.resume:
+            folder.check_same(folder.read_run_record(self.out), record)
+        family = self._load_family()
+        self._take_folder(record)
+
+        # Random numbers of sampling differ between processes, the order of minibatches does not.
+        sampling = torch.Generator().manual_seed(2 * c.seed + 1 ^ self.world.rank << 32)
+        self.order = torch.Generator().manual_seed(2 * c.seed + 2)
+        self._make_model(family, {"sampler": sampling, "order": self.order})
+        self.policy = ModelPolicy(self.weights.engine, sampling, name=f"{c.algorithm} ({c.model})")
+
+        # The record is complete: the limits that follow from model and warm start are known.
+        self.recorder = self._complete_record(record) if self.world.first else None
+        if not is_tiny(c.model or DEFAULT_MODEL):
+            self._probe()
+
+    def _choose_folder(self) -> Path:
+        """Return `out`, or the first free folder that is named after the environments."""
         ids = self.envs.ids
         stem = ids[0].split("/")[-1].rsplit("-v", 1)[0] + "+" * (len(ids) > 1)
         numbered = (Path("runs") / f"{stem}-{number:03d}" for number in count(1))
         free = next(path for path in numbered if not path.exists())
-        self.out = Path(distributed.first_says(str(c.out or free), self.world))
+        return Path(distributed.first_says(str(self.config.out or free), self.world))
+
+    def _check_request(self) -> None:
+        """Refuse folders that hold something else, and a warm start without an oracle."""
+        c = self.config
         if self.world.first and not c.resume:
             folder.check_new(self.out)
         if c.export is not None:
@@ -137,30 +169,30 @@ class Run(Generic[C]):
         if c.export_adapter is not None:
             lora.check_adapter(c.export_adapter)
         if c.warm.steps and not c.resume:
-            check_oracles(ids)
-        how = f" ({', '.join(c.env_kwargs)})" if c.env_kwargs else ""
-        self.title = f"{c.algorithm}, {', '.join(ids)}{how}, {c.model}, seed {c.seed}"
-        record = self._describe()
-        self._config = record["config"]  # as the user gave it, before the probe
-        if c.resume:
-            folder.check_same(folder.read_run_record(self.out), record)
+            check_oracles(self.envs.ids)
 
+    def _load_family(self) -> Family:
+        c = self.config
         model = c.model or DEFAULT_MODEL
         family = load_family(
-            model, image_tokens=c.image_tokens or count_image_tokens(model, ids), seed=c.seed,
+            model, image_tokens=c.image_tokens or count_image_tokens(model, self.envs.ids), seed=c.seed,
             dtype=c.dtype or "float32", device=c.device, system=c.system or read_limits(model).system,
         )  # fmt: skip
         family.check_pictures(self.envs.pictured)
-        self._stack = ExitStack()
-        self._stack.callback(self.envs.close)
+        return family
+
+    def _take_folder(self, record: Mapping[str, Any]) -> None:
+        """Lock the run's folder in the first process; a new one gets its record."""
         if self.world.first:
             self.out.mkdir(parents=True, exist_ok=True)
             self._stack.enter_context(lock_folder(self.out))
-            if not c.resume:
+            if not self.config.resume:
                 folder.write_record(self.out / folder.RUN_FILE, record)
 
-        # The model begins where the checkpoint or the warm start left it, then gets adapters.
-        self._checkpoint, limit = None, c.max_new_tokens or NEW_TOKENS
+    def _make_model(self, family: Family, generators: Mapping[str, torch.Generator]) -> None:
+        """Begin where the checkpoint or the warm start left the model, then add adapters."""
+        c, limit = self.config, self.config.max_new_tokens or NEW_TOKENS
+        self._checkpoint = None
         if c.resume:
             self._checkpoint = folder.load_checkpoint(self.out / "checkpoints", str(family.device))
             limit = self._checkpoint[1]["max_new_tokens"]
@@ -173,29 +205,20 @@ class Run(Generic[C]):
         for each in self.weights.engines:  # the reference's, too: equal weights then have no KL
             each.temperature = c.temperature
         self.weights.family.set_recompute(c.recompute)
-
-        # Random numbers of sampling differ between processes, the order of minibatches does not.
-        sampling = torch.Generator().manual_seed(2 * c.seed + 1 ^ self.world.rank << 32)
-        self.order = torch.Generator().manual_seed(2 * c.seed + 2)
-        generators = {"sampler": sampling, "order": self.order}
         self.state = RunState(self.weights, generators, warm, self.world, base)
-        self.policy = ModelPolicy(self.weights.engine, sampling, name=f"{c.algorithm} ({c.model})")
 
-        # The record is complete: the limits that follow from model and warm start are known.
+    def _complete_record(self, record: dict[str, Any]) -> EpisodeRecorder | None:
+        """Write the policy into a new run's record; return the recorder of episodes, if asked for."""
+        c = self.config
+        put_back(self.out / BEST)
+        evaluation.read_best(self.out / BEST)  # fails early where the note is damaged
         record["policy"] = self.policy.describe()
-        self.recorder: EpisodeRecorder | None = None
-        if self.world.first:
-            if not c.resume:
-                folder.write_record(self.out / folder.RUN_FILE, record)
-            if c.record_every:
-                episodes = self.out / EPISODES_FOLDER
-                self.recorder = EpisodeRecorder(episodes, record, every=c.record_every, keep=c.record_keep)
-        self.first_episodes = c.eval_episodes  # before the training
-        if not is_tiny(model):
-            self._probe()
-        if self.world.first:
-            put_back(self.out / BEST)
-            evaluation.read_best(self.out / BEST)  # fails early where the note is damaged
+        if not c.resume:
+            folder.write_record(self.out / folder.RUN_FILE, record)
+        if not c.record_every:
+            return None
+        episodes = self.out / EPISODES_FOLDER
+        return EpisodeRecorder(episodes, record, every=c.record_every, keep=c.record_keep)
 
     def _describe(self) -> dict[str, Any]:
         c, envs = self.config, self.envs

@@ -43,7 +43,7 @@ def binned(run: dict[str, Any], study: Study) -> list[tuple[float, float]]:
     return [((at + 0.5) * study.bin, total / count) for at, (total, count) in sorted(sums.items())]
 
 
-def find_blind(study: Study) -> dict[str, float] | None:
+def read_blind(study: Study) -> dict[str, float] | None:
     """Return `success` of the best blind player of a study's environment, and its `share` of the
     way from random play to the oracle; `None` where it was not measured."""
     if study.form:
@@ -64,7 +64,7 @@ def draw_study(path: Path, study: Study, results: Sequence[dict[str, Any]]) -> N
     figure = Figure(figsize=(8, 4.8), layout="constrained")
     own = {arm.label: [run for run in results if run["arm"] == arm.label] for arm in study.arms}
     curves = {label: [x for run in own[label] if (x := binned(run, study))] for label in own}
-    base, blind = study.arms[0].label, find_blind(study)
+    base, blind = study.arms[0].label, read_blind(study)
     if "--env-kwargs" in study.options and not study.form:  # which make another environment of it
         blind = None
     columns = 2 if len(curves) == 4 else min(3, len(curves))
@@ -138,7 +138,7 @@ def judge_arm(study: Study, arm: Arm, results: Sequence[Mapping[str, Any]]) -> A
     pairs = [(run[0]["success"], run[-1]["success"]) for run in runs if run[0].get("update") == 0]
     after = [run[-1]["success"] for run in runs]
     grey = [run[-1][GREY] for run in runs if GREY in run[-1]]
-    recorded = find_blind(study)
+    recorded = read_blind(study)
     blind = recorded["success"] if recorded and not arm.words & {"text", "both"} else None
     episodes = runs[0][-1].get("episodes", 1) if runs else 1
 

@@ -1,4 +1,4 @@
-"""A class or a constant has one name, and docstrings name existing things."""
+"""A class, a constant or a public function has one name, and docstrings name existing things."""
 
 import ast
 import builtins
@@ -14,6 +14,11 @@ ALLOWED = {
     "Config",  # each learner has its options; docs show `Config`
     "Game",  # configurations of SkyRL and verl name `Game`; an author's rules are one, too
     "FORMAT",  # each file format has its version
+    "main",
+    "run",
+    "train",  # commands and learners
+    "make_rows",  # each trainer has its rows
+    "vlgym_policies",  # a hook and who answers it
 }
 OTHERS = {  # names in docstrings that stand for others' things
     "pi_old", "Qwen2VLTextModel", "Qwen2_5_VLTextModel", "ImmutableSandboxedEnvironment", "max_env_workers",
@@ -22,24 +27,24 @@ OTHERS = {  # names in docstrings that stand for others' things
 
 
 def list_doubles(trees: Mapping[str, ast.Module]) -> dict[str, list[str]]:
-    """Return class name or constant -> the modules that define it with other values."""
-    classes: dict[str, list[str]] = defaultdict(list)
+    """Return name -> the modules that define a class, a public function, or a constant of other values."""
+    owners: dict[str, list[str]] = defaultdict(list)
     constants: dict[str, dict[str, str]] = defaultdict(dict)
     for module, tree in trees.items():
         for node in tree.body:
-            if isinstance(node, ast.ClassDef):
-                classes[node.name].append(module)
+            if isinstance(node, ast.ClassDef) or (isinstance(node, ast.FunctionDef) and node.name[0] != "_"):
+                owners[node.name].append(module)
             elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                     for name in target.elts if isinstance(target, ast.Tuple) else [target]:
                         value = ast.unparse(node.value)
                         if isinstance(name, ast.Name) and name.id.isupper() and not value.startswith("TypeVar("):
                             constants[name.id][module] = value
-    several = {name: modules for name, modules in classes.items() if len(modules) > 1}
+    several = {name: modules for name, modules in owners.items() if len(modules) > 1}
     return several | {name: [*values] for name, values in constants.items() if len(values) > 1}
 
 
-def test_names_of_classes_and_constants_are_not_shared() -> None:
+def test_names_of_classes_functions_and_constants_are_not_shared() -> None:
     trees = {module_name(path): read_tree(path) for path in list_files("vlgym", "baselines")}
     doubles = list_doubles(trees)
     assert {name: modules for name, modules in doubles.items() if name not in ALLOWED} == {}

@@ -1,7 +1,8 @@
 """`vlgym eval`: play environments or a suite with any policy, write every turn down, and report."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -118,39 +119,25 @@ def evaluate_policy(
 
     The report is FOLDER/report.html; `vlgym report FOLDER` computes it again from the records.
     """
+    # Options are read and compared first: a typo is told before a model is loaded.
     prices = Prices(price_in, price_out)
     if max_cost is not None and not prices:
         raise UserError("--max-cost needs prices: --price-in and --price-out, dollars for a million tokens.")
     if env is None and suite is None:
         raise UserError(f"Give --env ID[,ID...] or --suite NAME (suites: {', '.join(list_suites())}).")
-
-    # Options are read and compared first: a typo is told before a model is loaded.
-    options: dict[str, Any] = {
-        "base_url": base_url, "temperature": temperature, "max_tokens": max_tokens, "seed": seed,
-    }  # fmt: skip
-    policy_options = {name: value for name, value in options.items() if value is not None}
-    policy_options |= read_arguments(policy_arg or [], "--policy-arg")
-    names = [name for name in policy_options if name.startswith(THEIRS)]
-    rival_options = {name.removeprefix(THEIRS): policy_options.pop(name) for name in names}
+    sampling = {"base_url": base_url, "temperature": temperature, "max_tokens": max_tokens, "seed": seed}
+    policy_options, rival_options = _read_policy_options(policy_arg or [], sampling)
     arguments = read_arguments(env_kwargs or [], "--env-kwargs")
     if opponents is not None:
-        rival = find_policy(opponents, rival_options) if ":" in opponents else lambda: opponents
-        if not (dry_run and ":" in opponents):  # a dry run sends nothing
-            arguments["opponents"] = rival()
+        arguments |= _make_rival(opponents, rival_options, dry_run)
     if modality is not None:
         arguments["modality"] = check_choice("--modality", modality, MODALITIES)
-    controls = split_names(pictures)
-    for kind in controls:
-        check_choice("--pictures", kind, CONTROLS)
+    controls = [check_choice("--pictures", kind, CONTROLS) for kind in split_names(pictures)]
     check_choice("--planner", planner, (None, *PLANNERS))
     check_choice("--style", style or None, (None, *STYLES))
     plan = partial(_plan, env, suite, episodes, split, repeats, planner, arguments)
     plan()
-    read_envs(envs, "--envs")
-    check_number("--env-timeout", env_timeout, above=0)
-    for option, who in (("policy", policy), ("opponents", opponents or "")):
-        if envs != "local" and (who == "human" or (option == "opponents" and ":" in who)):
-            raise UserError(f"--{option} {plain_address(who)} plays in this process; leave out --envs.")
+    _check_processes(envs, env_timeout, policy, opponents or "")
 
     # So is damage of the folder.
     if not dry_run and check_folder(out, resume):
@@ -176,10 +163,7 @@ def evaluate_policy(
         here = dry_run or envs == "local"
         parts = _leave_out(parts, missing, broken=suite is not None and here)
         if controls and suite != SUITE:  # which has its controls
-            parts = add_controls(parts, controls)
-            if not pictured:
-                line = f"left out: {', '.join(controls)}: the prompts show no pictures"
-                open_console(stderr=True).print(line)
+            parts = _add_controls(parts, controls, pictured)
         layout = PromptBuilder.asked(turns, images)
         layouts = lay_out_parts(parts, layout, system=system, style=style, few_shot=few_shot)
         sees = getattr(player or made.func, "sees", False)
@@ -191,19 +175,65 @@ def evaluate_policy(
 
         # Play, and report whatever has been finished.
         noted = {"can_it_see": _look_first(player, num_envs)} if probed else {}
-        progress = EvaluationProgress()
-        group = open_group(envs, envs=num_envs, limit=env_timeout, tell=progress.say)
-        try:
+        with (
+            _reporting(out, suite) as progress,
+            closing(open_group(envs, envs=num_envs, limit=env_timeout, tell=progress.say)) as group,
+        ):
             run_evaluation(
                 parts, player, out, layout=layouts, num_envs=num_envs, prices=prices, max_cost=max_cost,
                 resume=resume, watcher=progress, noted=noted, seed=seed, suite=suite, group=group,
             )  # fmt: skip
-        finally:
-            group.close()
-            if progress.begun and count_finished(out):
-                report(out)
-                if suite == SUITE:
-                    _print_sight(judge_folder(out))
+
+
+def _read_policy_options(texts: Sequence[str], sampling: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the options of the policy and, of `opponents.NAME`, those of who holds other seats."""
+    options = {name: value for name, value in sampling.items() if value is not None}
+    options |= read_arguments(texts, "--policy-arg")
+    names = [name for name in options if name.startswith(THEIRS)]
+    return options, {name.removeprefix(THEIRS): options.pop(name) for name in names}
+
+
+def _make_rival(opponents: str, options: Mapping[str, Any], dry_run: bool) -> dict[str, Any]:
+    """Return the argument `opponents` of a game; a dry run makes no policy."""
+    if ":" not in opponents:
+        return {"opponents": opponents}
+    made = find_policy(opponents, options)
+    return {} if dry_run else {"opponents": made()}
+
+
+def _check_processes(envs: str, timeout: float, policy: str, opponents: str) -> None:
+    """Refuse environments elsewhere for a human or a rival policy, who play in this process."""
+    read_envs(envs, "--envs")
+    check_number("--env-timeout", timeout, above=0)
+    if envs == "local":
+        return
+    for option, who, here in (
+        ("policy", policy, policy == "human"),
+        ("opponents", opponents, opponents == "human" or ":" in opponents),
+    ):
+        if here:
+            raise UserError(f"--{option} {plain_address(who)} plays in this process; leave out --envs.")
+
+
+def _add_controls(parts: list[Part], controls: Sequence[str], pictured: bool) -> list[Part]:
+    """Return the parts with their controls; where no prompt shows a picture, say so."""
+    if not pictured:
+        line = f"left out: {', '.join(controls)}: the prompts show no pictures"
+        open_console(stderr=True).print(line)
+    return add_controls(parts, controls)
+
+
+@contextmanager
+def _reporting(out: Path, suite: str | None) -> Iterator["EvaluationProgress"]:
+    """Yield the progress; at the end, an interrupted one too, report the finished episodes."""
+    progress = EvaluationProgress()
+    try:
+        yield progress
+    finally:
+        if progress.begun and count_finished(out):
+            report(out)
+            if suite == SUITE:
+                _print_sight(judge_folder(out))
 
 
 def _leave_out(parts: list[Part], missing: Sequence[str], *, broken: bool) -> list[Part]:

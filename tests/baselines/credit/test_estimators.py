@@ -10,7 +10,7 @@ from torch import Tensor
 
 from baselines.credit.episodes import EpisodeBatch, Truth
 from baselines.credit.estimators import ESTIMATORS, load_estimator, step_advantages
-from baselines.credit.measures import correlate, decompose, measure, moments
+from baselines.credit.measures import correlate, decompose, measure, turn_moments
 from vlgym.errors import UserError
 
 
@@ -110,10 +110,10 @@ def simulate(branches: int, rng: Any, shared: bool = False) -> tuple[np.ndarray,
 def test_a_correlation_is_corrected_for_the_noise_of_the_truth(branches, raw: float):
     x, a, b = simulate(branches, np.random.default_rng(branches))
     assert np.corrcoef(x, (a + b) / 2)[0, 1] == pytest.approx(raw, abs=0.015)
-    corrected = correlate(moments(x, a, b).sum(1))
+    corrected = correlate(turn_moments(x, a, b).sum(1))
     assert corrected == pytest.approx(0.468, abs=0.03)
-    assert correlate(moments(x + 1, a - 2, b - 2).sum(1)) == pytest.approx(corrected)
-    shared = correlate(moments(*simulate(branches, np.random.default_rng(1), shared=True)).sum(1))
+    assert correlate(turn_moments(x + 1, a - 2, b - 2).sum(1)) == pytest.approx(corrected)
+    shared = correlate(turn_moments(*simulate(branches, np.random.default_rng(1), shared=True)).sum(1))
     assert branches == 64 or shared < 0.41  # halves of one V are no halves
 
 

@@ -195,7 +195,7 @@ def test_every_preset_suits_a_learner_and_its_values_are_in_range():
         suited = 0
         for config in (vldac.Config, rl4vlm.Config, loop.Config, grpo.Config):
             with suppress(UserError):  # a preset of another learner
-                changed = presets.apply(config(), name)
+                changed = presets.apply_preset(config(), name)
                 suited += 1
                 assert changed.resolve().preset == name
         assert suited
@@ -227,9 +227,9 @@ def test_a_published_model_on_cuda_plays_many_short_rollouts(monkeypatch):
 
 def test_unknown_presets_and_those_of_other_learners_are_refused():
     with pytest.raises(UserError, match="paper-miniworld"):
-        presets.apply(vldac.Config(), "paper-miniwrld")
+        presets.apply_preset(vldac.Config(), "paper-miniwrld")
     with pytest.raises(UserError, match="group, which this learner does not have"):
-        presets.apply(vldac.Config(), "paper-loop")
+        presets.apply_preset(vldac.Config(), "paper-loop")
     assert presets.chosen(loop.Config, ["--preset=paper-loop"]).group == 6
     assert presets.chosen(vldac.Config, ["--seed", "1"]) == vldac.Config()
 
@@ -243,5 +243,5 @@ def test_presets_are_listed_with_hardware_and_minutes(capsys):
         assert [line.split()[0] for line in lines] == list(presets.PRESETS)
         assert lines[1].split("  ")[-1] == " 20,480 steps, 53 minutes with 7B on an H200".strip()
         assert "21 GiB" in lines[0]
-    small = presets.apply(vldac.Config(model="org/model", device="cuda"), "24gb")
+    small = presets.apply_preset(vldac.Config(model="org/model", device="cuda"), "24gb")
     assert (small.num_envs * small.rollout_steps, small.micro_batch, small.lora.rank) == (256, 4, 16)

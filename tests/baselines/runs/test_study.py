@@ -95,11 +95,11 @@ def test_a_form_of_an_environment_has_its_own_blind_floor():
     marks, whole = arms.STUDIES["curve-ScreensClick-marks"], arms.STUDIES["curve-OneRoom-v1"]
     rows = json.loads((processes.RESULTS_FOLDER / "screens.json").read_text())
     (row,) = (each for each in rows if each.get("form") == "marks")
-    blind = report.find_blind(marks)
+    blind = report.read_blind(marks)
     assert blind["success"] == row["success"] == report.judge_arm(marks, arms.VLDAC, []).blind
     assert row["random"] + blind["share"] * (1 - row["random"]) == pytest.approx(row["success"])
     recorded = get_registry().known[whole.env]["blind"]["success"]
-    assert report.find_blind(whole)["success"] == recorded
+    assert report.read_blind(whole)["success"] == recorded
     assert (marks.label, whole.label) == ("ScreensClick-v0, marks", "OneRoom-v1")
 
 
