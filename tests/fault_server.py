@@ -40,13 +40,13 @@ class Fault:
             stream without its end.
         seconds: for `hang`; between two bytes for `drip`, and two lines of a stream; at most, for
             `held`, which waits for `release`.
-        retry_after, body: of a status.
+        headers, body: of a status.
     """
 
     kind: str
     seconds: float = 0.0
-    retry_after: str | None = None
     body: Any = None
+    headers: Mapping[str, str] | None = None
 
 
 @dataclass
@@ -211,8 +211,7 @@ class FaultServer:
             return False
         if fault.kind.isdigit():
             said = fault.body if fault.body is not None else _error(f"trouble {fault.kind}", "trouble")
-            extra = {} if fault.retry_after is None else {"Retry-After": fault.retry_after}
-            return await _send(writer, int(fault.kind), said, extra)
+            return await _send(writer, int(fault.kind), said, fault.headers)
         completion = self._write(asked, fault.kind)
         if body.get("stream"):
             events = write_events(completion)

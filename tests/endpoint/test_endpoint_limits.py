@@ -4,18 +4,14 @@ import gzip
 import json
 import re
 import sys
-import threading
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
 from commands import invoke
-from endpoint_asking import TURN, ask_once, open_policy
+from endpoint_asking import TURN, always, ask_once, open_policy
+from fault_server import Fault, FaultServer
 from toys import installed, make_spec
 
 from vlgym.endpoint.client import is_same_host
@@ -29,7 +25,6 @@ from vlgym.types import StepRecord
 
 KEY = "sk-very-secret-123456"
 PATH = "/v1/chat/completions"
-Answer = tuple[int, dict[str, str], bytes]
 
 
 def complete(text: str, model: str = "m") -> bytes:
@@ -38,79 +33,44 @@ def complete(text: str, model: str = "m") -> bytes:
     return json.dumps({"model": model, "choices": [choice]}).encode()
 
 
-class Server(ThreadingHTTPServer):
-    """Answers by a function of the path (status, headers, body) and records requests."""
-
-    daemon_threads = True
-    asked: list[tuple[str, bytes]]
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
-
-
-@contextmanager
-def serve(answer: Callable[[str], Answer]) -> Iterator[Server]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            server.asked.append((self.path, self.rfile.read(int(self.headers["content-length"]))))
-            status, headers, body = answer(self.path)
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(body)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            try:
-                self.wfile.write(body)
-            except OSError:  # whoever asked has read enough
-                self.close_connection = True
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = Server(("127.0.0.1", 0), Handler)
-    server.asked = []
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
+def served(body: bytes, status: int = 200, **headers: str) -> Fault:
+    """An answer with these bytes and headers."""
+    return Fault(str(status), body=body, headers={name.replace("_", "-"): each for name, each in headers.items()})
 
 
 def test_an_answer_is_read_up_to_a_limit_that_can_be_chosen() -> None:
     body = complete("x" * 50_000)
-    with serve(lambda _: (200, {}, body)) as server:
+    with always(served(body)) as server:
         assert len(ask_once(server.url, max_answer_bytes=len(body)).text) == 50_000
         line = rf"longer than {len(body) - 1} bytes \(--policy-arg max_answer_bytes\)"
         with pytest.raises(FailedError, match=line):
             ask_once(server.url, max_answer_bytes=len(body) - 1)
-    body = b" " * 16_000_001
-    with serve(lambda _: (200, {}, body)) as server, pytest.raises(FailedError, match="longer"):
+    with always(served(b" " * 16_000_001)) as server, pytest.raises(FailedError, match="longer"):
         ask_once(server.url)
 
 
 @pytest.mark.parametrize("status", [200, 302, 400, 500])
 def test_no_answer_of_any_status_is_read_beyond_the_limit(status: int) -> None:
-    answer = (status, {"Location": PATH, "x-should-retry": "false"}, b" " * 5_000_000)
+    answer = served(b" " * 5_000_000, status, Location=PATH, x_should_retry="false")
     line = "longer than 2000 bytes"
-    with serve(lambda _: answer) as server, pytest.raises(FailedError, match=line):
+    with always(answer) as server, pytest.raises(FailedError, match=line):
         ask_once(server.url, max_answer_bytes=2000)
     assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "gzip, gzip", "gzip, identity"])
 def test_a_packed_answer_is_unpacked_up_to_the_limit(coding: str) -> None:
-    def pack(body: bytes) -> Answer:
+    def pack(body: bytes) -> Fault:
         for each in coding.split(", "):
             body = {"gzip": gzip.compress, "deflate": zlib.compress, "identity": bytes}[each](body)
-        return 200, {"Content-Encoding": coding}, body
+        return served(body, Content_Encoding=coding)
 
-    with serve(lambda _: pack(complete("hello"))) as server:
+    with always(pack(complete("hello"))) as server:
         assert ask_once(server.url).text == "hello"
     bomb = pack(complete("x" * 3_000_000))
-    assert len(bomb[2]) < 20_000
+    assert len(bomb.body) < 20_000
     line = "longer than 1000000 bytes when unpacked"
-    with serve(lambda _: bomb) as server, pytest.raises(FailedError, match=line):
+    with always(bomb) as server, pytest.raises(FailedError, match=line):
         ask_once(server.url, max_answer_bytes=1_000_000)
 
 
@@ -123,16 +83,14 @@ def test_a_packed_answer_is_never_held_as_a_whole(monkeypatch: pytest.MonkeyPatc
             return b""
 
     monkeypatch.setattr("vlgym.endpoint.client.zlib.decompressobj", lambda _: Unpack())
-    answer = (200, {"Content-Encoding": "gzip"}, b"x")
-    with serve(lambda _: answer) as server, pytest.raises(FailedError):
+    with always(served(b"x", Content_Encoding="gzip")) as server, pytest.raises(FailedError):
         ask_once(server.url, max_answer_bytes=4000)
     assert made == [4001]
 
 
 @pytest.mark.parametrize(("coding", "body"), [("br", b"x"), ("gzip", b"x"), ("zstd", b"")])
 def test_an_answer_that_cannot_be_unpacked_is_told_in_a_line(coding: str, body: bytes) -> None:
-    answer = (200, {"Content-Encoding": coding}, body)
-    with serve(lambda _: answer) as server, pytest.raises(FailedError):
+    with always(served(body, Content_Encoding=coding)) as server, pytest.raises(FailedError):
         ask_once(server.url)
 
 
@@ -157,12 +115,12 @@ def test_a_reply_in_a_record_is_cut_where_the_parser_stops(text: str, cut: bool,
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_prompts_do_not_follow_to_another_host(status: int) -> None:
-    with serve(lambda _: (200, {}, complete("taken"))) as other:
-        named = other.url.replace("127.0.0.1", "localhost") + "/chat/completions"
-        for place in (named, f"{other.url}/"):  # another port is another server
+    with FaultServer() as other:
+        same_machine = f"{other.url}/chat/completions"  # another port is another server
+        for place in (same_machine, same_machine.replace("127.0.0.1", "localhost")):
             line = r"sends on to http://.*which gets no prompts.*--base-url"
-            answer = (status, {"Location": place}, b"")
-            with serve(lambda _, answer=answer: answer) as server, pytest.raises(UserError, match=line):
+            answer = served(b"", status, Location=place)
+            with always(answer) as server, pytest.raises(UserError, match=line):
                 ask_once(server.url)
     assert other.asked == []
 
@@ -176,26 +134,23 @@ def test_the_same_host_is_the_same_name_and_port_or_its_https(place: str, same: 
 
 
 def test_a_redirect_of_the_same_host_is_followed_and_a_circle_ends() -> None:
-    def answer(path: str) -> Answer:
-        here = (200, {}, complete("here"))
-        return (307, {"Location": f"{PATH}/"}, b"") if path == PATH else here
-
-    with serve(answer) as server:
-        assert ask_once(server.url).text == "here"
-        assert server.asked[0][1] == server.asked[1][1]
-    with serve(lambda path: (307, {"Location": path}, b"")) as server, pytest.raises(UserError, match="sends on"):
+    answer = served(b"", 307, Location=f"{PATH}?again")
+    with FaultServer({0: answer}) as server:
+        assert ask_once(server.url).status == "model"
+        assert server.asked[0].body == server.asked[1].body
+    with always(answer) as server, pytest.raises(UserError, match="sends on"):
         ask_once(server.url)
     assert len(server.asked) < 20
 
 
 def test_secrets_are_hidden_before_shortening(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    answers: list[Answer] = []
-    with serve(lambda _: answers.pop()) as server:
+    answers: list[Fault] = []
+    with FaultServer(lambda asked: answers.pop()) as server:
         for front in ("." * 212, "." * 226, "." * 236, " " * 950):  # blanks are shown as one
             text = front + KEY + "." * 300
             shape = json.dumps({"choices": text}).encode()
-            answers += [(200, {}, text.encode()), (200, {}, shape), (400, {}, text.encode())]
+            answers += [served(text.encode()), served(shape), served(text.encode(), 400)]
             while answers:
                 with pytest.raises(UserError) as caught:
                     ask_once(server.url)
@@ -209,8 +164,8 @@ def test_secrets_are_hidden_before_shortening(monkeypatch: pytest.MonkeyPatch) -
 )
 def test_the_served_model_is_named_without_the_key(monkeypatch: pytest.MonkeyPatch, model: str, shown: str) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    answer, login = (200, {}, complete("x", model)), "://user:p%40ss%20word@"
-    with serve(lambda _: answer) as server, open_policy(server.url.replace("://", login)) as policy:
+    answer, login = served(complete("x", model)), "://user:p%40ss%20word@"
+    with always(answer) as server, open_policy(server.url.replace("://", login)) as policy:
         policy.reply([TURN])
     assert re.fullmatch(shown, policy.describe_session()["served_model"])
     assert KEY[:4] not in policy.describe_session()["served_model"]
@@ -242,7 +197,7 @@ def test_a_command_is_written_down_without_its_secrets(words: list[str], expecte
 def test_a_record_holds_no_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINE", "correct-horse-battery")
     body, out = complete("<action>left</action>", "m-correct-horse-battery"), tmp_path / "correct-horse"
-    with serve(lambda _: (200, {}, body)) as server:
+    with always(served(body)) as server:
         url = server.url.replace("://", "://user:staple@") + "?sig=zebra"
         options = ["--base-url", url, "--policy-arg", "api_key_env=MINE", "--out", str(out)]
         words = ["eval", "--policy", "openai:m", "--env", "vlgym/NumberLine-v1", "--episodes", "1"]
