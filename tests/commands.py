@@ -1,7 +1,10 @@
-"""Runs a command of `vlgym` in this process."""
+"""Runs a command of `vlgym` in this process, and waits for what other processes do."""
 
 import io
+import time
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
@@ -22,3 +25,19 @@ def invoke(*words: object, status: int = 0, typed: str = "") -> Output:
         ended = main([str(word) for word in words])
     assert ended == status, (words, out.getvalue(), err.getvalue())
     return Output(out.getvalue(), err.getvalue())
+
+
+def is_running(process: int) -> bool:
+    """Return whether a process has not ended, though it may wait to be reaped."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_until(met: Callable[[], object]) -> None:
+    """Wait a minute at most."""
+    end = time.monotonic() + 60
+    while not met():
+        assert time.monotonic() < end
+        time.sleep(0.02)

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,12 @@ if str(HERE) not in sys.path:
 def toys_importable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let child processes import `toys` and `broken_toys`."""
     monkeypatch.setenv("PYTHONPATH", str(HERE), prepend=os.pathsep)
+
+
+@pytest.fixture
+def toys_installed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The specs that a module names in `INSTALLED`."""
+    from toys import installed
+
+    with installed(*request.module.INSTALLED):
+        yield

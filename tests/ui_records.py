@@ -29,11 +29,6 @@ def ask(*paths: Path, base: str = BASE, processes: bool = False) -> TestClient:
     return TestClient(app, base_url=base, cookies=cookies, raise_server_exceptions=False)
 
 
-def is_running(process: int) -> bool:
-    """Return whether a process has not ended."""
-    return Path(f"/proc/{process}").exists()
-
-
 def draw(shade: int, size: tuple[int, int] = (24, 32)) -> Image:
     """A picture in one colour."""
     return np.full((*size, 3), shade, np.uint8)

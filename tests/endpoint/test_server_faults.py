@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import pytest
 from commands import Output, invoke
 from endpoint_asking import TURN, always, ask, ask_once, make_turn, make_turns, open_policy, refuse
 from fault_server import Asked, Fault, FaultServer
-from toys import installed, make_spec
+from toys import make_spec
 
 from vlgym.endpoint.client import find_proxy, is_own
 from vlgym.endpoint.policy import OpenAIPolicy
@@ -26,6 +25,8 @@ from vlgym.play.trajectory import read_trajectories
 from vlgym.types import Turn
 
 WALK = make_spec(max_turns=4)
+INSTALLED = (WALK,)
+pytestmark = pytest.mark.usefixtures("toys_installed")
 LONG = "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens."
 TOO_LONG = refuse(LONG, code="context_length_exceeded")
 ANSWERED = [  # fault, status, properties of the reply
@@ -62,12 +63,6 @@ AGAIN = [
     "choice_error", "error_beside", "responses_failed", "abort", "error", "network_error", "no_resource",
 ]  # fmt: skip
 ONLY = {"stream": "This model only supports stream mode, please enable the stream parameter."}
-
-
-@pytest.fixture(autouse=True)
-def walk() -> Iterator[None]:
-    with installed(WALK):
-        yield
 
 
 def evaluate(out: Path, url: str, *more: str, status: int = 0) -> Output:

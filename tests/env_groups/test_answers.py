@@ -3,12 +3,11 @@
 import math
 import subprocess
 import sys
-import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from commands import is_running, wait_until
 from env_groups.test_env_groups import PretendLink
 
 from vlgym.env_groups.workers import WorkerGroup
@@ -89,30 +88,24 @@ def test_a_worker_that_lies_is_given_up_with_one_line(do: str, change: Any) -> N
 
 
 PARENT = """
-import subprocess, sys, time
-child = subprocess.Popen(
-    [sys.executable, "-c", sys.argv[1]], process_group=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-)
-child.stdin.write(b"{}\\n")
-child.stdin.flush()
-print(child.pid, child.stdout.readline(), flush=True)
+import sys, time
+from vlgym.env_groups.processes import ProcessLink
+from vlgym.env_groups.wire import pack
+link = ProcessLink(0, [sys.executable, "-c", sys.argv[1]])
+link.send(pack({"n": 1, "env": 1, "do": "step"}))
+print(link.pid, link._socket.recv(5), flush=True)
 time.sleep(600)
 """
 WORKER = """
-import os, runpy, socket, sys
-from vlgym.env_groups import host, wire
-
-out = os.dup(1)
+import os, runpy, sys
+from vlgym.env_groups import host
 
 def step(self, request):
-    os.write(out, b"begun\\n")
+    os.write(int(sys.argv[1]), b"begun")
     while True:
         pass
 
 host.Host.write_answer = step
-one, other = socket.socketpair()
-one.sendall(wire.pack({"n": 1, "env": 1, "do": "step"}))
-sys.argv = ["worker", str(other.detach())]
 runpy.run_module("vlgym.env_groups.worker", run_name="__main__", alter_sys=True)
 """
 
@@ -120,20 +113,9 @@ runpy.run_module("vlgym.env_groups.worker", run_name="__main__", alter_sys=True)
 def test_a_process_in_the_middle_of_a_step_ends_with_its_killed_parent() -> None:
     parent = subprocess.Popen([sys.executable, "-c", PARENT, WORKER], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
-    pid, begun = parent.stdout.readline().split(maxsplit=1)
+    pid, begun = parent.stdout.readline().split()
     assert "begun" in begun
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    until = time.monotonic() + 60
-    while is_alive(int(pid)) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not is_alive(int(pid))
-
-
-def is_alive(pid: int) -> bool:
-    """A process that runs."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    wait_until(lambda: not is_running(int(pid)))

@@ -3,7 +3,7 @@
 import threading
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import toys
-from toys import installed, make_spec
+from toys import make_spec
 
 from vlgym.env.prompts import PromptBuilder
 from vlgym.env.seeding import episode_seed
@@ -24,12 +24,8 @@ from vlgym.types import Reply, StepRecord, Turn
 
 WALK = make_spec()
 COIN = make_spec("vlgym/Coin-v0", "toys:Coin", planners=("online", "global"), max_turns=30, image_size=(16, 16))
-
-
-@pytest.fixture(autouse=True)
-def toys_installed() -> Iterator[None]:
-    with installed(WALK, COIN):
-        yield
+INSTALLED = (WALK, COIN)
+pytestmark = pytest.mark.usefixtures("toys_installed")
 
 
 def play(parts: list[Part], policy: Any = None, **options: Any) -> list[list[StepRecord]]:

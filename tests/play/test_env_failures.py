@@ -1,13 +1,13 @@
 """An environment that raises: replaced, its episode truncated in training and replayed elsewhere."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import toys
-from toys import installed, make_spec, make_walk
+from toys import make_spec, make_walk
 
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import FailedError, UserError
@@ -24,15 +24,11 @@ from vlgym.types import Reply, Turn
 
 WALK = make_spec(figure_episodes=5)
 PART = Part(WALK.id, episodes=4)
+INSTALLED = (WALK,)
+pytestmark = pytest.mark.usefixtures("toys_installed")
 WHERE = [("start", 1), ("start", 3), ("act", 5), ("image", 4)]
 where = pytest.mark.parametrize(("method", "call"), WHERE)
 Break = Callable[..., None]
-
-
-@pytest.fixture(autouse=True)
-def walk_installed() -> Iterator[None]:
-    with installed(WALK):
-        yield
 
 
 @pytest.fixture

@@ -2,12 +2,12 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from toy_games import NIM
-from toys import installed, make_spec, read_files
+from toys import make_spec, read_files
 
 from vlgym.cli.app import main
 from vlgym.errors import UserError
@@ -15,12 +15,8 @@ from vlgym.files import append_whole, discard, make_folder, open_end, write_whol
 
 WALK = make_spec()
 KEY = "what the reader of the folder keeps\n"
-
-
-@pytest.fixture(autouse=True)
-def toys_installed() -> Iterator[None]:
-    with installed(WALK, NIM):
-        yield
+INSTALLED = (WALK, NIM)
+pytestmark = pytest.mark.usefixtures("toys_installed")
 
 
 @pytest.fixture

@@ -8,15 +8,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from commands import invoke
+from commands import invoke, is_running, wait_until
 from starlette.testclient import TestClient
-from ui_records import BASE, ask, is_running, play, write
+from ui_records import BASE, ask, play, write
 
 from vlgym.errors import UserError
 from vlgym.play.remote import _rebuild
@@ -176,13 +174,6 @@ workers = lambda: WorkerGroup(functools.partial(ProcessLink, command=stuck), 1)
 site.PageGames = functools.partial(site.PageGames, workers=workers)
 site.serve_page([], Path(sys.argv[1]) / "human", 0, lambda address: print(address, flush=True))
 """
-
-
-def wait_until(met: Any) -> None:
-    until = time.monotonic() + 30
-    while not met():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def test_a_waiting_game_holds_up_no_other_page_and_ctrl_c_ends_it(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import is_running
 from starlette.testclient import TestClient
-from ui_records import BASE, ask, is_running
+from ui_records import BASE, ask
 
 from vlgym.env_groups.processes import ProcessLink
 from vlgym.env_groups.workers import WorkerGroup
