@@ -1,6 +1,8 @@
 """Folders of records for the tests of the web page, and a client that asks as a browser does."""
 
+import html
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,14 @@ def ask(*paths: Path, base: str = BASE, processes: bool = False) -> TestClient:
     if not processes:
         app.state.games.workers = lambda: LOCAL
     return TestClient(app, base_url=base, cookies=cookies, raise_server_exceptions=False)
+
+
+def open_first(client: TestClient, query: str = "") -> tuple[str, str]:
+    """Address and page of the first episode of a list."""
+    (address, *_) = re.findall(r'<td><a href="(/turn/[^"]*)"', client.get(f"/episodes{query}").text)
+    answer = client.get(html.unescape(address))
+    assert answer.status_code == 200, address
+    return html.unescape(address), answer.text
 
 
 def draw(shade: int, size: tuple[int, int] = (24, 32)) -> Image:

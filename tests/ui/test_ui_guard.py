@@ -63,13 +63,10 @@ def test_the_browser_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     assert [words for words in ("http://", "https://", " style=") if words in page] == []
 
 
-@pytest.mark.parametrize(
-    "origin",
-    [
-        BASE, None, "null", "http://[::1", "http://evil.example", "http://127.0.0.1:9999",
-        "http://127.0.0.1:8421.evil.example",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("origin", [
+    BASE, None, "null", "http://[::1", "http://evil.example", "http://127.0.0.1:9999",
+    "http://127.0.0.1:8421.evil.example",
+])  # fmt: skip
 def test_changes_come_from_pages_of_this_server(origin: str | None) -> None:
     headers = {"origin": origin} if origin else {}
     for method in ("POST", "PUT", "DELETE", "PATCH"):

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from page_tags import Tags
 from starlette.testclient import TestClient
-from ui_records import ask, draw, play, row, write, write_log, write_raw
+from ui_records import ask, draw, open_first, play, row, write, write_log, write_raw
 
 from vlgym.play.trajectory import hash_picture
 
@@ -23,12 +23,6 @@ def open_page(client: TestClient, address: str, status: int = 200, **options: An
     answer = client.get(html.unescape(address), **options)
     assert answer.status_code == status, address
     return answer.text
-
-
-def open_first(client: TestClient) -> str:
-    """The page of the first episode of the list."""
-    (address, *_) = re.findall(r'<td><a href="(/turn/[^"]*)"', open_page(client, "/episodes"))
-    return open_page(client, address)
 
 
 def check_harmless(page: str) -> None:
@@ -56,7 +50,7 @@ def test_tags_in_any_field_are_text_on_every_page(tmp_path: Path) -> None:
         (run / "run.json").write_text(json.dumps(header))
         (run / "log.jsonl").write_text(json.dumps({"update": 1, "episode/success": 1, SCRIPT: 2}) + "\n")
     client = ask(tmp_path)
-    turn = open_first(client)
+    _, turn = open_first(client)
     check_harmless(turn)
     assert "&lt;script&gt;alert(1)" in turn
     (run,) = set(re.findall(r'href="(/run/\w+)"', turn))
@@ -123,19 +117,16 @@ def test_lines_that_cannot_be_read_are_counted_and_the_others_are_shown(tmp_path
 
 def test_a_huge_reply_is_shortened_on_its_page(tmp_path: Path) -> None:
     write_raw(tmp_path, row(reply="a" * 5_000_000 + "END"))
-    page = open_first(ask(tmp_path))
+    _, page = open_first(ask(tmp_path))
     assert len(page) < 200_000
     assert "4940003 characters left out" in page
     assert "END" in page
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../secret.png", "/etc/hostname", "images/../../secret.png", "link.png", "images/link.png", "deep/secret.png",
-        "images", "pipe.png", "images/\0x.png", "secret.txt", "",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("name", [
+    "../secret.png", "/etc/hostname", "images/../../secret.png", "link.png", "images/link.png", "deep/secret.png",
+    "images", "pipe.png", "images/\0x.png", "secret.txt", "",
+])  # fmt: skip
 def test_a_picture_outside_of_its_folder_is_not_shown(tmp_path: Path, name: str) -> None:
     parts = [{"type": "image", "file_name": name}]
     bad = row(file_name=name, prompt=json.dumps([{"role": "user", "content": parts}]))
@@ -148,7 +139,7 @@ def test_a_picture_outside_of_its_folder_is_not_shown(tmp_path: Path, name: str)
     os.symlink(tmp_path, run / "deep")
     os.mkfifo(run / "pipe.png")
     client = ask(tmp_path / "run")
-    page = open_first(client)
+    _, page = open_first(client)
     for source in re.findall(r'<img src="([^"]*)"', page):
         open_page(client, source, 404)
     (key,) = set(re.findall(r'href="/turn/(\w+)/0/0"', open_page(client, "/episodes")))
@@ -184,8 +175,8 @@ def test_a_damaged_record_says_so_and_one_that_went_away_is_gone(tmp_path: Path)
     path = write_raw(tmp_path, row(reply="as it was")) / "metadata.jsonl"
     path.write_bytes(path.read_bytes().replace(b"as it was", b"is it was"))
     client = ask(tmp_path)
-    assert "This record is not as it was written" in open_first(client)
-    (address,) = re.findall(r'<td><a href="(/turn/[^"]*)"', open_page(client, "/episodes"))
+    address, page = open_first(client)
+    assert "This record is not as it was written" in page
     os.remove(path)
     assert "The record cannot be read" in open_page(client, address)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from evaluations import COIN, WALK, Counting, toys_installed, write_run
 from starlette.testclient import TestClient
-from ui_records import ask, draw, play, row, write, write_log, write_raw
+from ui_records import ask, draw, open_first, play, row, write, write_log, write_raw
 
 from vlgym.env.rendering import decode_png
 from vlgym.play.policies import RandomPolicy, ScriptedPolicy
@@ -48,12 +48,6 @@ def folder(tmp_path: Path) -> Path:
         play(2, (5.0,), env_id="vlgym/Other-v0", replies=("Ünïque <action>right</action>",)),
         play(3, (0.25,), success=False),
     )
-
-
-def open_first(client: TestClient, query: str = "") -> tuple[str, str]:
-    """Address and page of the first episode of a list."""
-    (address, *_) = links(client.get(f"/episodes{query}").text)
-    return address, client.get(address).text
 
 
 def find_run(client: TestClient) -> str:
