@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from commands import wait_until
 from env_groups.test_env_groups import play
 
 from vlgym.cli.app import main
@@ -42,13 +43,6 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(tcp.TOKEN, KEY)
     monkeypatch.setattr(tcp, "_PATIENCE_S", 0)
     monkeypatch.setattr(tcp, "_WAIT_S", 0.1)
-
-
-def wait_until(true: Callable[[], object]) -> None:
-    end = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_episodes_on_two_servers_are_the_same_and_the_workers_end_with_the_group() -> None:
