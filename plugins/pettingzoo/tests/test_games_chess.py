@@ -37,32 +37,25 @@ def at(fen: str, **kwargs: Any) -> Table:
     return table
 
 
-@pytest.mark.parametrize("fen", ["7k/8/6K1/8/8/8/8/R7 w - - 0 1", "r7/8/8/8/8/6k1/8/7K b - - 0 1"])
-def test_mate_pays_one_and_costs_one_whatever_the_colour(fen: str) -> None:
-    table = at(fen)
-    assert say(table, "Ra8" if " w " in fen else "Ra1") == [(1.0, -1.0)]
-    assert (table.terminated, table.game.result) == (True, "checkmate")
-    assert (table.game.won(0), table.game.won(1)) == (True, False)
-
-
 @pytest.mark.parametrize(("fen", "moves", "result"), [
+    ("7k/8/6K1/8/8/8/8/R7 w - - 0 1", ["Ra8"], "checkmate"),
+    ("r7/8/8/8/8/6k1/8/7K b - - 0 1", ["Ra1"], "checkmate"),
+    ("7k/8/6K1/8/8/8/8/R7 w - - 99 90", ["Ra8"], "checkmate"),  # with the hundredth half-move
     ("7k/8/8/6K1/8/8/8/5Q2 w - - 0 1", ["Qf7"], "stalemate"),
     ("7k/8/8/8/8/8/r7/K7 w - - 0 1", ["Kxa2"], "insufficient material"),
     ("k7/8/8/8/8/8/8/KR6 w - - 0 1", ["Rb2", "Ka7", "Rb1", "Ka8"] * 2, "threefold repetition"),
     ("k7/8/8/8/8/8/8/KR6 w - - 98 80", ["Rc1", "Kb7"], "fifty moves"),
 ])  # fmt: skip
-def test_each_kind_of_draw_ends_the_game_at_once(fen: str, moves: list[str], result: str) -> None:
-    table = at(fen)
+def test_mate_of_either_colour_pays_one_and_each_kind_of_draw_nothing_at_once(fen, moves, result):
+    table, paid = at(fen), float(result == "checkmate")
     rewards = say(table, *moves[:-1])
     assert not table.over
-    assert [*rewards, *say(table, moves[-1])] == [(0.0, 0.0)] * len(moves)
+    assert [*rewards, *say(table, moves[-1])] == [(0.0, 0.0)] * len(moves[:-1]) + [(paid, -paid)]
     assert (table.terminated, table.game.result) == (True, result)
-    assert (table.game.won(0), table.game.won(1)) == (False, False)
+    assert (table.game.won(0), table.game.won(1)) == (paid == 1, False)
 
 
-def test_mate_with_the_hundredth_half_move_is_mate_and_the_turn_limit_a_draw() -> None:
-    table = at("7k/8/6K1/8/8/8/8/R7 w - - 99 90")
-    assert say(table, "Ra8") == [(1.0, -1.0)]
+def test_the_turn_limit_is_a_draw() -> None:
     table = at("k7/8/8/8/8/8/8/KR6 w - - 0 1", max_turns=2)
     assert say(table, "Rb2", "Ka7", "Rb3", "Ka8")[-1] == (0.0, 0.0)
     assert (table.terminated, table.truncated, table.game.result) == (False, True, "")

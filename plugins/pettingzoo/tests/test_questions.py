@@ -3,8 +3,6 @@
 import json
 import re
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ from vlgym_pettingzoo.questions import ASKED
 import vlgym
 from vlgym.evaluation.plan import plan_ids, plan_suite
 from vlgym.evaluation.run import run_evaluation
-from vlgym.play.policies import OraclePolicy, Policy, RandomPolicy
+from vlgym.play.policies import OraclePolicy, RandomPolicy
 from vlgym.reports.compute import compute_report
 from vlgym.reports.writing import REPORT, write_report
 
@@ -74,9 +72,7 @@ def test_the_suite_plays_the_papers_numbers_of_episodes_and_asks_about_every_gam
 @pytest.mark.parametrize(("policy", "place"), [
     pytest.param(RandomPolicy(), 0.0, marks=pytest.mark.exhaustive), (OraclePolicy(), 1.0),
 ])  # fmt: skip
-def test_a_model_that_holds_all_seats_is_placed_between_random_play_and_the_oracle_in_all_seats(
-    policy: Policy, place: float, tmp_path: Path
-):
+def test_a_model_that_holds_all_seats_is_placed_between_random_play_and_the_oracle(policy, place, tmp_path):
     (part,) = (part for part in plan_suite("vs-bench")[0] if part.env_id == COINS.id)
     run_evaluation([part], policy, tmp_path / "run")
     write_report(tmp_path / "run")
@@ -86,9 +82,7 @@ def test_a_model_that_holds_all_seats_is_placed_between_random_play_and_the_orac
 
 
 @pytest.mark.parametrize(("arguments", "placed"), [({}, True), ({"max_turns": 3}, False)])
-def test_the_same_setting_outside_the_suite_has_the_suites_bounds_and_another_has_none(
-    arguments: dict[str, Any], placed: bool, tmp_path: Path
-):
+def test_the_same_setting_outside_the_suite_has_the_suites_bounds_and_another_has_none(arguments, placed, tmp_path):
     parts = plan_ids([COINS.id], episodes=2, arguments={"opponents": "self", **arguments})
     run_evaluation(parts, RandomPolicy(), tmp_path / "run")
     (row,) = compute_report(tmp_path / "run")["parts"].values()

@@ -77,16 +77,13 @@ def test_every_two_answers_give_pictures_that_differ_clearly(spec: EnvSpec) -> N
         assert differing >= 10, (first, second)  # pixels; the smallest word has letters of 7 pixels
 
 
-@pytest.mark.parametrize(
-    ("title", "reply", "reward", "ends"),
-    [
-        ("SeeDigit", "<action>{right}</action>", 1.0, (True, False)),
-        ("SeeDigit", "<action>{wrong}</action>", 0.0, (True, False)),
-        ("SeeDigit", "I cannot tell", 0.0, (False, True)),
-        ("SeeHistory", "what?", 0.0, (True, False)),
-        ("SeeHistory", "<action>red</action>", 0.0, (True, False)),  # early
-    ],
-)
+@pytest.mark.parametrize(("title", "reply", "reward", "ends"), [
+    ("SeeDigit", "<action>{right}</action>", 1.0, (True, False)),
+    ("SeeDigit", "<action>{wrong}</action>", 0.0, (True, False)),
+    ("SeeDigit", "I cannot tell", 0.0, (False, True)),
+    ("SeeHistory", "what?", 0.0, (True, False)),
+    ("SeeHistory", "<action>red</action>", 0.0, (True, False)),  # early
+])  # fmt: skip
 def test_a_right_answer_pays_one_and_others_nothing(title, reply, reward, ends):
     env: Any = make(f"vlgym/{title}-v0")
     env.reset(seed=0)
@@ -209,13 +206,10 @@ def test_the_smallest_symbol_of_every_level_is_as_large_and_as_dark_as_stated(ti
             assert contrast >= FAINTEST
 
 
-@pytest.mark.parametrize(
-    ("title", "counts"),
-    [
-        ("SeeDigit", (4, 10, 10, 90, 90)), ("SeeText", (4, 8, 12, 12, 16)),
-        ("SeeCount", (3, 6, 9, 12, 16)), ("SeeCell", (4, 9, 25, 36, 49)),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("title", "counts"), [
+    ("SeeDigit", (4, 10, 10, 90, 90)), ("SeeText", (4, 8, 12, 12, 16)),
+    ("SeeCount", (3, 6, 9, 12, 16)), ("SeeCell", (4, 9, 25, 36, 49)),
+])  # fmt: skip
 def test_every_answer_of_a_level_is_legal_and_comes_up(title: str, counts: tuple[int, ...]) -> None:
     env = make(f"vlgym/{title}-v0", image_size=(16, 16))
     for level, count in enumerate(counts):
