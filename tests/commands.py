@@ -36,8 +36,8 @@ def is_running(process: int) -> bool:
 
 
 def wait_until(met: Callable[[], object]) -> None:
-    """Wait a minute at most."""
-    end = time.monotonic() + 60
+    """Wait two minutes at most."""
+    end = time.monotonic() + 120
     while not met():
         assert time.monotonic() < end
         time.sleep(0.02)

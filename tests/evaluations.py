@@ -34,12 +34,12 @@ def toys_installed() -> Iterator[None]:
 class Counting:
     """A policy's replies, with a made-up usage that follows from the text."""
 
-    def __init__(self, policy: Policy, name: str = "counting", slow: float = 1.0) -> None:
-        self.policy, self.name, self.slow = policy, name, slow
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.name = policy, "counting"
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         return [
-            replace(reply, usage=Usage(100 + turn.turn, len(reply.text), self.slow * (0.5 + turn.turn), 1))
+            replace(reply, usage=Usage(100 + turn.turn, len(reply.text), 0.5 + turn.turn, 1))
             for turn, reply in zip(turns, self.policy.reply(turns), strict=True)
         ]
 

@@ -22,15 +22,11 @@ def read_message(**message: Any) -> Reply:
     return read({"choices": [{"message": message}]})
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"", b"null", b"[]", b"{}", b'{"choices": []}', b'{"choices": [{}]}', b'{"choices": [null]}',
-        b'{"choices": {"0": {}}}', b'{"choices": [{"message": "hi"}]}', b"<html>", b"\xff\xfe",
-        b'{"choices": [{"message": {"content": 7}}]}', b"[" * 200_000, b'{"choices": 1' + b"0" * 5000 + b"}",
-    ],
-    ids=range(14),
-)  # fmt: skip
+@pytest.mark.parametrize("data", [
+    b"", b"null", b"[]", b"{}", b'{"choices": []}', b'{"choices": [{}]}', b'{"choices": [null]}',
+    b'{"choices": {"0": {}}}', b'{"choices": [{"message": "hi"}]}', b"<html>", b"\xff\xfe",
+    b'{"choices": [{"message": {"content": 7}}]}', b"[" * 200_000, b'{"choices": 1' + b"0" * 5000 + b"}",
+], ids=range(14))  # fmt: skip
 def test_another_json_is_a_bad_answer(data: bytes) -> None:
     with pytest.raises(BadAnswerError, match=r"^no (JSON|chat completion): "):
         read_answer(data)

@@ -92,15 +92,11 @@ def test_an_answer_has_its_status(fault: Any, status: str, properties: str) -> N
         assert (call["name"], list(call["arguments"])) == ("act", ["action"])
 
 
-@pytest.mark.parametrize(
-    ("fault", "status"),
-    [
-        ("in_reasoning", "reasoning_only"), (TOO_LONG, "refused"),
-        *(pytest.param(*each, marks=pytest.mark.exhaustive)
-          for each in (("tool_call", "tool_call"), ("cut_thought", "model"))),
-    ],
-    ids=lambda value: str(value)[:24],
-)  # fmt: skip
+@pytest.mark.parametrize(("fault", "status"), [
+    ("in_reasoning", "reasoning_only"), (TOO_LONG, "refused"),
+    *(pytest.param(*each, marks=pytest.mark.exhaustive)
+      for each in (("tool_call", "tool_call"), ("cut_thought", "model"))),
+], ids=lambda value: str(value)[:24])  # fmt: skip
 def test_a_status_stands_in_the_record(fault: Any, status: str, tmp_path: Path) -> None:
     fault = fault if isinstance(fault, Fault) else Fault(fault)
     with FaultServer(lambda asked: fault if asked.number else None) as server:
@@ -169,9 +165,7 @@ LAST = r"failed 3 time\(s\) in a row, last: "
     ],
     ids=range(10),
 )  # fmt: skip
-def test_a_lasting_fault_is_a_line_that_says_what_the_server_said_last(
-    faults: Any, options: dict[str, Any], error: type[UserError], line: str, requests: int
-) -> None:
+def test_a_lasting_fault_is_a_line_that_says_what_the_server_said_last(faults, options, error, line, requests):
     if isinstance(faults, str):
         faults = [Fault(kind, seconds=0.05) for kind in faults.split()]
     else:
@@ -254,15 +248,12 @@ def test_repeated_failures_break_the_episode_off_and_in_the_end_the_run(tmp_path
     assert len((tmp_path / "all" / "failures.jsonl").read_text().splitlines()) == 3
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        ("empty", r'finish_reason "stop", role "assistant", content ""'), ("null", "content null"),
-        ("cut_thought", r'"length".*content null, refusal null, reasoning of length \d+'),
-        ("filter", "content_filter"),
-        ("shape", r'no chat completion: \{"object": "chat.completion", "choices": \[\]\}'),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("kind", "words"), [
+    ("empty", r'finish_reason "stop", role "assistant", content ""'), ("null", "content null"),
+    ("cut_thought", r'"length".*content null, refusal null, reasoning of length \d+'),
+    ("filter", "content_filter"),
+    ("shape", r'no chat completion: \{"object": "chat.completion", "choices": \[\]\}'),
+])  # fmt: skip
 def test_an_empty_first_answer_is_a_line_with_the_fields_that_came(kind: str, words: str) -> None:
     line = f"answers the first question without a text; it sent: .*{words}"
     with (
@@ -316,16 +307,12 @@ def test_a_streamed_answer_is_read_as_a_whole_one(kind: str) -> None:
     assert streamed.usage.prompt_tokens == whole.usage.prompt_tokens
 
 
-@pytest.mark.parametrize(
-    ("fault", "text", "options", "line"),
-    [
-        (Fault("endless"), "", {}, "a stream without its end"),
-        (Fault(""), "left" * 500, {"max_answer_bytes": 1000}, "longer than 1000 bytes"),
-        (Fault("drip", seconds=0.2), "", {"timeout": 0.5}, r"no answer within 0\.5 s"),
-        (Fault("choice_error"), "", {}, "its answer is "),
-    ],
-    ids=range(4),
-)
+@pytest.mark.parametrize(("fault", "text", "options", "line"), [
+    (Fault("endless"), "", {}, "a stream without its end"),
+    (Fault(""), "left" * 500, {"max_answer_bytes": 1000}, "longer than 1000 bytes"),
+    (Fault("drip", seconds=0.2), "", {"timeout": 0.5}, r"no answer within 0\.5 s"),
+    (Fault("choice_error"), "", {}, "its answer is "),
+], ids=range(4))  # fmt: skip
 def test_a_stream_is_read_up_to_the_limits_and_to_its_end(fault, text, options, line):
     turn = make_turn(f"Legal actions: {text}")
     with always(fault, demands=ONLY) as server, pytest.raises(FailedError, match=line):

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from commands import invoke
+from commands import invoke, wait_until
 from fault_server import Fault, FaultServer
 
 from vlgym.reports.compute import compute_report
@@ -66,9 +66,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     with FaultServer(lambda asked: Fault("hang") if asked.number > 24 else None) as server:
         words = command(server, out)
         process = subprocess.Popen([sys.executable, "-m", "vlgym", *words], stderr=subprocess.PIPE, text=True)
-        limit = time.monotonic() + 120
-        while server.counts["hang"] < 4 and time.monotonic() < limit:
-            time.sleep(0.01)
+        wait_until(lambda: server.counts["hang"] >= 4)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -44,15 +44,12 @@ def test_the_longest_episodes_come_first_and_finished_ones_not_at_all() -> None:
     assert jobs == [(COIN.id, 1), (WALK.id, 0)]
 
 
-@pytest.mark.parametrize(
-    ("part", "changed"),
-    [
-        (Part(COIN.id), False), (Part(COIN.id, pictures="grey"), False),
-        (Part(COIN.id, arguments={"parser": "json", "invalid_penalty": 0}), False),
-        (Part(COIN.id, arguments={"invalid_penalty": 1}), True), (Part(COIN.id, arguments={"max_turns": 3}), True),
-        (Part(COIN.id, items=({"max_turns": 3},)), True), (Part(COIN.id, planner="global"), True),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("part", "changed"), [
+    (Part(COIN.id), False), (Part(COIN.id, pictures="grey"), False),
+    (Part(COIN.id, arguments={"parser": "json", "invalid_penalty": 0}), False),
+    (Part(COIN.id, arguments={"invalid_penalty": 1}), True), (Part(COIN.id, arguments={"max_turns": 3}), True),
+    (Part(COIN.id, items=({"max_turns": 3},)), True), (Part(COIN.id, planner="global"), True),
+])  # fmt: skip
 def test_floor_and_ceiling_hold_for_the_measured_environment(part: Part, changed: bool) -> None:
     assert part.changed is changed
 

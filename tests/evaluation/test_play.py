@@ -145,15 +145,11 @@ def test_environments_are_used_again_and_few(monkeypatch: pytest.MonkeyPatch) ->
     assert len(closed) == len(made)
 
 
-def pictures_of(record: StepRecord) -> list[Any]:
-    return list_pictures(record.messages)
-
-
 def test_grey_pictures_have_the_size_and_nothing_else() -> None:
     layout = {f"{WALK.id} {GREY}": PromptBuilder(2, 3)}
     for episode in play([Part(WALK.id, episodes=2, pictures=GREY)], builders=layout):
         for record in episode:
-            shown = pictures_of(record)
+            shown = list_pictures(record.messages)
             assert len(shown) == min(3, record.turn + 1)
             assert all(np.array_equal(image, np.full_like(record.image, GREY_LEVEL)) for image in shown)
             assert len(np.unique(record.image)) > 1
@@ -165,14 +161,14 @@ def test_shuffled_pictures_are_those_of_the_next_seed_under_the_same_replies() -
     env = Part(WALK.id).make()
     for episode in shuffled:
         observation, _ = env.reset(seed=episode_seed(WALK.id, "test", episode[0].episode // 2 + 1))
-        assert np.array_equal(pictures_of(episode[0])[0], observation["image"])
+        assert np.array_equal(list_pictures(episode[0].messages)[0], observation["image"])
         shown = plain[episode[0].episode]  # text and rules are the episode's own
         assert [(r.reply, r.reward) for r in episode] == [(r.reply, r.reward) for r in shown]
         for record, after in pairwise(episode):
             observation, _, terminated, truncated, _ = env.step(record.reply)
             if terminated or truncated:
                 break
-            assert np.array_equal(pictures_of(after)[0], observation["image"])
+            assert np.array_equal(list_pictures(after.messages)[0], observation["image"])
 
 
 class Reading:

@@ -85,16 +85,13 @@ def test_a_script_is_read_from_lines_or_from_json(tmp_path: Path) -> None:
         assert vars(make_policy(f"scripted:{tmp_path / name}", {}))["texts"] == texts
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("none.txt", None, "cannot be read: .*No such file"),
-        ("empty.txt", b"", "must hold replies"),
-        ("binary.txt", b"\xff\xfe\x00", "cannot be read: .*utf-8"),
-        ("broken.json", b"[", "cannot be read: Expecting value"),
-        ("numbers.json", b"[1]", "must hold replies"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "message"), [
+    ("none.txt", None, "cannot be read: .*No such file"),
+    ("empty.txt", b"", "must hold replies"),
+    ("binary.txt", b"\xff\xfe\x00", "cannot be read: .*utf-8"),
+    ("broken.json", b"[", "cannot be read: Expecting value"),
+    ("numbers.json", b"[1]", "must hold replies"),
+])  # fmt: skip
 def test_a_script_that_is_none_is_one_clear_line(name, content, message, tmp_path):
     if content is not None:
         (tmp_path / name).write_bytes(content)

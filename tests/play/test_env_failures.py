@@ -82,9 +82,7 @@ def check_note(failure: dict[str, Any], method: str, name: str, split: str) -> N
 
 @where
 @pytest.mark.parametrize("play", [play_plan, play_shuffled])
-def test_an_episode_that_counts_is_played_again_and_the_numbers_stay_the_same(
-    play: Any, method: str, call: int, break_at: Break, tmp_path: Path
-) -> None:
+def test_an_episode_that_counts_is_played_again_and_the_numbers_stay_the_same(play, method, call, break_at, tmp_path):
     noted: list[Any] = []
     undisturbed = play(noted, tmp_path / "whole")
     assert not noted
@@ -191,9 +189,7 @@ def test_what_a_policy_raises_is_no_failure_of_the_environment(play, error, monk
     assert not noted
 
 
-def test_what_was_finished_before_the_third_failure_is_kept_and_resume_plays_the_rest(
-    break_at: Break, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_was_finished_before_the_third_failure_is_kept_and_resume_plays_the_rest(break_at, monkeypatch, tmp_path):
     whole = play_plan([], tmp_path / "whole", OraclePolicy())
     with monkeypatch.context() as patch:
         original = toys.Walk.start

@@ -37,11 +37,9 @@ def test_load_dataset_reads_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyP
         records += episode
     folder, cache = str(tmp_path / "run"), str(tmp_path / "cache")
     data = load_dataset("imagefolder", data_dir=folder, split="train", cache_dir=cache)
-    assert data["reply"] == [record.reply for record in records]
-    assert data["reward"] == [record.reward for record in records]
+    for name in ("reply", "reward", "part", "repeat"):
+        assert data[name] == [getattr(record, name) for record in records], name
     assert len(list((tmp_path / "run" / "images").iterdir())) < len(records)  # equal ones are stored once
-    assert data["part"] == ["p"] * len(records)
-    assert data["repeat"] == [record.repeat for record in records]
     assert data["span"] == [list(record.span) for record in records if record.span]
     assert data["usage"] == [record.usage and asdict(record.usage) for record in records]
     assert None in data["usage"]

@@ -94,12 +94,6 @@ def test_history_is_shown_within_an_episode_and_not_across() -> None:
     assert lengths == [1, 3, 5, 1, 3]
 
 
-def test_the_specs_history_is_the_default() -> None:
-    runner = Runner([Walk(vlgym_spec=make_spec(history_turns=1, history_images=2))])
-    first, second = (runner.step(ScriptedPolicy([LEFT]))[0].messages for _ in range(2))
-    assert (len(first), len(second), len(list_pictures(second))) == (1, 3, 2)
-
-
 SCRIPT = ScriptedPolicy([LEFT, "eh", RIGHT, "<action>fly</action>"])
 
 

@@ -1,17 +1,11 @@
 """Pictures in the terminal: which one a stream gets, and what is written."""
 
-import contextlib
-import fcntl
 import io
-import os
 import re
-import struct
-import subprocess
-import sys
-import termios
 
 import numpy as np
 import pytest
+from test_terminal import run_in_terminal
 
 from vlgym.play.human import choose_protocol, show_picture
 
@@ -62,15 +56,6 @@ show_picture(np.zeros((8, 8, 3), np.uint8), "blocks", sys.stdout)
 
 
 def test_a_terminal_that_does_not_tell_its_size_gets_the_picture_alone() -> None:
-    ours, theirs = os.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    process = subprocess.Popen([sys.executable, "-c", DRAW], stdin=theirs, stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    said = b""
-    with contextlib.suppress(OSError):  # the end of the process
-        while part := os.read(ours, 65_536):
-            said += part
-    os.close(ours)
-    assert process.wait(60) == 0
-    assert "▀" in said.decode() or "▄" in said.decode()
-    assert b"Traceback" not in said
+    shown = run_in_terminal(["-c", DRAW], 80).decode()
+    assert "▀" in shown or "▄" in shown
+    assert "Traceback" not in shown

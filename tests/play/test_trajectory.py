@@ -65,17 +65,6 @@ def test_the_run_says_what_its_numbers_depend_on() -> None:
     assert "null" not in json.dumps(RUN)
 
 
-def test_history_and_policy_belong_to_a_run() -> None:
-    class Told(RandomPolicy):
-        def describe(self) -> dict[str, Any]:
-            return {"name": "told", "temperature": 0.5}
-
-    run = describe_run([make_walk()], builder=PromptBuilder(3, 2), policy=Told(), split="val")
-    assert run["environments"]["vlgym/Walk-v0"]["history"] == {"turns": 3, "images": 2}
-    assert (run["policy"], run["split"]) == ({"name": "told", "temperature": 0.5}, "val")
-    assert describe_run([make_walk()], policy=RandomPolicy())["policy"] == {"name": "random"}
-
-
 def test_a_parser_that_says_when_a_reply_is_over_is_another_run() -> None:
     class Plain(TagParser):
         name = "plain"
@@ -106,12 +95,6 @@ def test_the_versions_of_a_plugin_and_of_what_it_requires_belong_to_a_run() -> N
     assert "hypothesis" not in plugin  # an extra of pytest's, not a requirement
 
 
-def test_the_same_run_is_continued(folder: Path) -> None:
-    before = len(list(read_trajectories(folder)))
-    TrajectoryWriter(folder, RUN).write(play()[0])
-    assert len(list(read_trajectories(folder))) == before + 1
-
-
 def test_another_run_is_refused_and_nothing_is_overwritten(folder: Path) -> None:
     before = read_files(folder)
     with pytest.raises(TrajectoryError, match="holds the trajectories of another run; choose another folder"):
@@ -133,14 +116,11 @@ def change_line(folder: Path, number: int, **changes: Any) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"reward": ...}, {"file_name": ...}, {"file_name": "images/none.png"}, {"file_name": "run.json"},
-        {"prompt": "["}, {"prompt": json.dumps([{"role": "user"}])}, {"actions": None},
-        {"prompt": json.dumps([{"role": "user", "content": [{"type": "image", "file_name": "images/none.png"}]}])},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("changes", [
+    {"reward": ...}, {"file_name": ...}, {"file_name": "images/none.png"}, {"file_name": "run.json"},
+    {"prompt": "["}, {"prompt": json.dumps([{"role": "user"}])}, {"actions": None},
+    {"prompt": json.dumps([{"role": "user", "content": [{"type": "image", "file_name": "images/none.png"}]}])},
+])  # fmt: skip
 def test_a_malformed_line_is_named(changes: dict[str, Any], folder: Path) -> None:
     change_line(folder, 2, **changes)
     with pytest.raises(TrajectoryError, match=r"metadata\.jsonl, line 2: "):

@@ -110,14 +110,11 @@ def test_mcnemars_exact_test_is_the_binomial_one() -> None:
         assert find_mcnemar_p(*pair) == pytest.approx(exact_p(*pair))
 
 
-@pytest.mark.parametrize(
-    ("both", "first", "second", "neither", "phi"),
-    [
-        (36, 12, 2, 0, -24 / math.sqrt(48 * 2 * 38 * 12)),
-        # A positive correlation is corrected for continuity.
-        (20, 8, 2, 10, (20 * 10 - 8 * 2 - 40 / 2) / math.sqrt(28 * 12 * 22 * 18)),
-    ],
-)
+@pytest.mark.parametrize(("both", "first", "second", "neither", "phi"), [
+    (36, 12, 2, 0, -24 / math.sqrt(48 * 2 * 38 * 12)),
+    # A positive correlation is corrected for continuity.
+    (20, 8, 2, 10, (20 * 10 - 8 * 2 - 40 / 2) / math.sqrt(28 * 12 * 22 * 18)),
+])  # fmt: skip
 def test_the_interval_of_paired_shares_is_newcombes(both, first, second, neither, phi):
     """Newcombe (1998), method 10."""
     n = both + first + second + neither
@@ -177,17 +174,14 @@ def test_items_are_paired_by_their_arguments(tmp_path: Path) -> None:
     assert [row["arguments"] for row in part["won_by_first"]] == [{"max_turns": 8}] * 3
 
 
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"arguments": {"parser": "json"}}, "parser"), ({"changed": True}, "changed"),
-        ({"arguments": {"invalid_penalty": 0.5}}, "arguments.invalid_penalty"),
-        ({"builder": PromptBuilder(2, 1)}, "history.turns"),
-        *(({}, name) for name in (
-            "spec_hash", "prompt_hash", "class", "parser_version", "parser_settings", "reply_ends",
-        )),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("changes", "named"), [
+    ({"arguments": {"parser": "json"}}, "parser"), ({"changed": True}, "changed"),
+    ({"arguments": {"invalid_penalty": 0.5}}, "arguments.invalid_penalty"),
+    ({"builder": PromptBuilder(2, 1)}, "history.turns"),
+    *(({}, name) for name in (
+        "spec_hash", "prompt_hash", "class", "parser_version", "parser_settings", "reply_ends",
+    )),
+])  # fmt: skip
 def test_different_conditions_are_refused_and_named(tmp_path, runs, changes, named):
     other = write_run(tmp_path / "a", OraclePolicy(), episodes=1, **changes)
     if not changes:
