@@ -44,12 +44,12 @@ def read_list() -> list[Mutation]:
         SystemExit: a file does not hold a change's old text exactly once.
     """
     table = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
-    found = [Mutation(file, *change) for file, changes in table.items() for change in changes]
-    for each in found:
+    mutations = [Mutation(file, *change) for file, changes in table.items() for change in changes]
+    for each in mutations:
         count = (ROOT / each.file).read_text(encoding="utf-8").count(each.old)
         if count != 1:
             sys.exit(f"{each.file} holds the old text of {each.what!r} {count} times, not once: {each.old!r}")
-    return found
+    return mutations
 
 
 def is_noticed(mutation: Mutation) -> bool:
