@@ -42,7 +42,7 @@ class Server(ThreadingHTTPServer):
     """Answers by a function of the path (status, headers, body) and records requests."""
 
     daemon_threads = True
-    asked: list[tuple[str, bytes]]
+    calls: list[tuple[str, bytes]]
 
     @property
     def url(self) -> str:
@@ -53,7 +53,7 @@ class Server(ThreadingHTTPServer):
 def serve(answer: Callable[[str], Answer]) -> Iterator[Server]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            server.asked.append((self.path, self.rfile.read(int(self.headers["content-length"]))))
+            server.calls.append((self.path, self.rfile.read(int(self.headers["content-length"]))))
             status, headers, body = answer(self.path)
             self.send_response(status)
             for name, value in {"Content-Length": str(len(body)), **headers}.items():
@@ -68,7 +68,7 @@ def serve(answer: Callable[[str], Answer]) -> Iterator[Server]:
             pass
 
     server = Server(("127.0.0.1", 0), Handler)
-    server.asked = []
+    server.calls = []
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield server
@@ -95,7 +95,7 @@ def test_no_answer_of_any_status_is_read_beyond_the_limit(status: int) -> None:
     line = "longer than 2000 bytes"
     with serve(lambda _: answer) as server, pytest.raises(FailedError, match=line):
         ask_once(server.url, max_answer_bytes=2000)
-    assert len(server.asked) == 1
+    assert len(server.calls) == 1
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "gzip, gzip", "gzip, identity"])
@@ -164,7 +164,7 @@ def test_prompts_do_not_follow_to_another_host(status: int) -> None:
             answer = (status, {"Location": place}, b"")
             with serve(lambda _, answer=answer: answer) as server, pytest.raises(UserError, match=line):
                 ask_once(server.url)
-    assert other.asked == []
+    assert other.calls == []
 
 
 @pytest.mark.parametrize(
@@ -182,10 +182,10 @@ def test_a_redirect_of_the_same_host_is_followed_and_a_circle_ends() -> None:
 
     with serve(answer) as server:
         assert ask_once(server.url).text == "here"
-        assert server.asked[0][1] == server.asked[1][1]
+        assert server.calls[0][1] == server.calls[1][1]
     with serve(lambda path: (307, {"Location": path}, b"")) as server, pytest.raises(UserError, match="sends on"):
         ask_once(server.url)
-    assert len(server.asked) < 20
+    assert len(server.calls) < 20
 
 
 def test_secrets_are_hidden_before_shortening(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,16 +203,16 @@ def test_secrets_are_hidden_before_shortening(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("model", "shown"),
+    ("model", "pattern"),
     [(f"m-{KEY}-p%40ss word", r"m-\[secret\]-p%40ss word"), ("." * 228 + KEY, r"\.+.{0,8}")],
     ids=["short", "long"],
 )
-def test_the_served_model_is_named_without_the_key(monkeypatch: pytest.MonkeyPatch, model: str, shown: str) -> None:
+def test_the_served_model_is_named_without_the_key(monkeypatch: pytest.MonkeyPatch, model: str, pattern: str) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     answer, login = (200, {}, complete("x", model)), "://user:p%40ss%20word@"
     with serve(lambda _: answer) as server, open_policy(server.url.replace("://", login)) as policy:
         policy.reply([TURN])
-    assert re.fullmatch(shown, policy.describe_session()["served_model"])
+    assert re.fullmatch(pattern, policy.describe_session()["served_model"])
     assert KEY[:4] not in policy.describe_session()["served_model"]
 
 

@@ -66,11 +66,11 @@ def test_a_terminal_that_does_not_tell_its_size_gets_the_picture_alone() -> None
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     process = subprocess.Popen([sys.executable, "-c", DRAW], stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
-    said = b""
+    output = b""
     with contextlib.suppress(OSError):  # the end of the process
         while part := os.read(ours, 65_536):
-            said += part
+            output += part
     os.close(ours)
     assert process.wait(60) == 0
-    assert "▀" in said.decode() or "▄" in said.decode()
-    assert b"Traceback" not in said
+    assert "▀" in output.decode() or "▄" in output.decode()
+    assert b"Traceback" not in output

@@ -71,7 +71,7 @@ def test_a_game_is_recorded_as_an_evaluation_of_the_policy_human(tmp_path: Path)
     client = ask(tmp_path)
     address = begin(client, episodes="2")
     view = client.get(f"{address}?view=1").text
-    shown = re.findall(r'class="message".*?</section>', view, re.DOTALL)
+    sections = re.findall(r'class="message".*?</section>', view, re.DOTALL)
     first = play_out(client, address)
     assert ">Won<" in first
     assert "episode 2 of 2" in send(client, address, first, next="1")
@@ -85,7 +85,7 @@ def test_a_game_is_recorded_as_an_evaluation_of_the_policy_human(tmp_path: Path)
     (watched,) = re.findall(r'href="(/run/\w+)">Watch', last)
     assert client.get(watched).text.count('<td><a href="/turn/') == 2
     prompt = next(iter(read_trajectories(folder)))[0].messages
-    for message, text in zip(prompt, shown, strict=True):  # the model's view is the prompt
+    for message, text in zip(prompt, sections, strict=True):  # the model's view is the prompt
         words = [part["text"] for part in message["content"] if part["type"] == "text"]
         assert [each for each in words if each not in html.unescape(text)] == []
         assert f">{message['role']}<" in text
@@ -189,18 +189,18 @@ def find_worker(client: TestClient) -> int:
 
 
 @pytest.mark.parametrize(
-    ("script", "limit", "told"),
+    ("script", "limit", "message"),
     [
         ("pass", 20.0, "it ended with status 0"),
         ("import time; time.sleep(60)", 0.2, "did not answer within 0.2 s"),
     ],
 )
-def test_a_process_that_answers_nothing_ends_its_game_with_a_line(tmp_path, monkeypatch, script, limit, told):
+def test_a_process_that_answers_nothing_ends_its_game_with_a_line(tmp_path, monkeypatch, script, limit, message):
     monkeypatch.setattr("vlgym.env_groups.workers.START", 0.0)
     start = functools.partial(ProcessLink, command=(sys.executable, "-c", script))
     games = PageGames(tmp_path, lambda: WorkerGroup(start, 1, limit=limit))
     game = games.begin(LINE, {}, episodes=1)
-    assert told in game.error
+    assert message in game.error
     assert "\n" not in game.error
     assert list(tmp_path.iterdir()) == []
 
