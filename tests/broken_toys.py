@@ -87,8 +87,8 @@ class RescanningParser(TagParser):
     name = "rescanning"
 
     def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
-        for found in re.finditer("<action>", text):
-            re.search(r"\d</action>", text[found.end() :])
+        for match in re.finditer("<action>", text):
+            re.search(r"\d</action>", text[match.end() :])
         return super().parse(text, legal)
 
 

@@ -45,7 +45,7 @@ def ask_once(url: str, turn: Turn = TURN, **options: Any) -> Reply:
 def always(fault: str | Fault, **options: Any) -> FaultServer:
     """A server whose every answer has this fault."""
     fault = fault if isinstance(fault, Fault) else Fault(fault)
-    return FaultServer(lambda asked: fault, **options)
+    return FaultServer(lambda request: fault, **options)
 
 
 def refuse(message: Any, status: int = 400, **more: Any) -> Fault:

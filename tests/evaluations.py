@@ -59,20 +59,20 @@ def write_run(
     parts, played = {}, []
     run: dict[str, Any] = {}
     for env_id in env_ids:
-        for shown in pictures:
-            key = name_part(env_id, "online", shown)
+        for kind in pictures:
+            key = name_part(env_id, "online", kind)
             finished = []
             for number, item in enumerate(items):
                 envs = [make(env_id, **item, **(arguments or {})) for _ in range(3)]
-                run = describe_run(map(unwrap, envs), builder=builder, policy=policies[shown], split=split)
+                run = describe_run(map(unwrap, envs), builder=builder, policy=policies[kind], split=split)
                 runner = Runner(
                     envs, split=split, first_episode=number * episodes * repeats,
                     episodes=episodes * repeats, repeats=repeats, part=key, builder=builder,
                 )  # fmt: skip
-                finished += list(run_episodes(runner, policies[shown]))
+                finished += list(run_episodes(runner, policies[kind]))
             parts[key] = {
                 **run["environments"][env_id], "env_id": env_id, "planner": "online",
-                "pictures": shown, "split": split, "items": [dict(item) for item in items],
+                "pictures": kind, "split": split, "items": [dict(item) for item in items],
                 "episodes": episodes, "repeats": repeats, **({"changed": True} if changed else {}),
             }  # fmt: skip
             played += finished[:finish]
@@ -104,5 +104,5 @@ def change_header(folder: Path, **changes: Any) -> None:
     """Change run.json; `None` takes a key away."""
     path = folder / "run.json"
     header = {**json.loads(path.read_text(encoding="utf-8")), **changes}
-    kept = {name: value for name, value in header.items() if value is not None}
-    path.write_text(json.dumps(seal(kept)), encoding="utf-8")
+    fields = {name: value for name, value in header.items() if value is not None}
+    path.write_text(json.dumps(seal(fields)), encoding="utf-8")

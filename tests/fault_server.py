@@ -50,7 +50,7 @@ class Fault:
 
 
 @dataclass
-class Asked:
+class Request:
     """A chat request as it arrived.
 
     Attributes:
@@ -69,7 +69,7 @@ class Asked:
     answered: bool = False
 
 
-Choose = Callable[[Asked], Fault | None]
+Choose = Callable[[Request], Fault | None]
 
 
 class FaultServer:
@@ -81,7 +81,7 @@ class FaultServer:
         key, model: the ones that it takes; `None` for any.
         refuses, demands: field that a request may not or must have -> message of the refusal.
         refusal: status of these refusals.
-        keep: keep requests and pictures in `asked`; without, it only counts.
+        keep: keep requests and pictures in `requests`; without, it only counts.
     """
 
     def __init__(
@@ -91,12 +91,12 @@ class FaultServer:
         refusal: int = 400, keep: bool = True,
     ) -> None:  # fmt: skip
         schedule = faults or {}
-        by_number: Choose = lambda asked: schedule.get(asked.number)  # noqa: E731
+        by_number: Choose = lambda request: schedule.get(request.number)  # noqa: E731
         self._choose = by_number if isinstance(schedule, Mapping) else schedule
         self.latency, self.spread, self.key, self.model = latency, spread, key, model
         self.refuses, self.demands = dict(refuses or {}), dict(demands or {})
         self.refusal, self.keep = refusal, keep
-        self.asked: list[Asked] = []
+        self.requests: list[Request] = []
         self.counts: Counter[str] = Counter()
         self.most_at_once = self._now = 0
         self.port = 0
@@ -154,25 +154,25 @@ class FaultServer:
         """Answer one request; return whether the connection stays."""
         path, authorization = path.partition("?")[0], headers.get("authorization", "")
         if self.key is not None and authorization != f"Bearer {self.key}":
-            said = f"Incorrect API key provided: {authorization.removeprefix('Bearer ')}."
-            return await _send(writer, 401, _error(said, "invalid_api_key"))
+            message = f"Incorrect API key provided: {authorization.removeprefix('Bearer ')}."
+            return await _send(writer, 401, _error(message, "invalid_api_key"))
         if (method, path) == ("GET", "/v1/models"):
             models = [{"id": self.model or "any", "object": "model"}]
             return await _send(writer, 200, {"object": "list", "data": models})
         if (method, path) != ("POST", "/v1/chat/completions"):
             return await _send(writer, 404, {"detail": "Not Found"})
         try:
-            asked = self._note(json.loads(data), authorization)
+            request = self._note(json.loads(data), authorization)
         except (ValueError, KeyError, TypeError) as error:
             return await _send(writer, 400, _error(f"malformed: {error}", "invalid_request"))
         self._now += 1
         self.most_at_once = max(self.most_at_once, self._now)
         try:
-            return await self._complete(asked, writer, arrived)
+            return await self._complete(request, writer, arrived)
         finally:
             self._now -= 1
 
-    def _note(self, body: dict[str, Any], authorization: str) -> Asked:
+    def _note(self, body: dict[str, Any], authorization: str) -> Request:
         pictures: list[np.ndarray] = []
         for message in body["messages"]:
             for part in message["content"] if isinstance(message["content"], list) else []:
@@ -180,23 +180,23 @@ class FaultServer:
                     picture, part["image_url"]["url"] = decode_url(part["image_url"]["url"])
                     pictures.append(picture)
         digest = hashlib.sha256(json.dumps(body["messages"]).encode()).hexdigest()
-        asked = Asked(self.counts["requests"], body, pictures, digest, self._times[digest], authorization)
+        request = Request(self.counts["requests"], body, pictures, digest, self._times[digest], authorization)
         self._times[digest] += 1
         self.counts["requests"] += 1
         if self.keep:
-            self.asked.append(asked)
-        return asked
+            self.requests.append(request)
+        return request
 
-    async def _complete(self, asked: Asked, writer: asyncio.StreamWriter, arrived: float) -> bool:
-        body, luck = asked.body, int(asked.digest[:8], 16) / 2**32
+    async def _complete(self, request: Request, writer: asyncio.StreamWriter, arrived: float) -> bool:
+        body, luck = request.body, int(request.digest[:8], 16) / 2**32
         if self.model is not None and body["model"] != self.model:
-            said = f"The model `{body['model']}` does not exist."
-            return await _send(writer, 404, _error(said, "model_not_found"))
-        wrong = {name: said for name, said in self.refuses.items() if name in body}
-        wrong |= {name: said for name, said in self.demands.items() if not body.get(name)}
-        for name, said in wrong.items():
-            return await _send(writer, self.refusal, _error(said, "unsupported_parameter", name))
-        fault = self._choose(asked) or Fault("")
+            message = f"The model `{body['model']}` does not exist."
+            return await _send(writer, 404, _error(message, "model_not_found"))
+        wrong = {name: message for name, message in self.refuses.items() if name in body}
+        wrong |= {name: message for name, message in self.demands.items() if not body.get(name)}
+        for name, message in wrong.items():
+            return await _send(writer, self.refusal, _error(message, "unsupported_parameter", name))
+        fault = self._choose(request) or Fault("")
         if fault.kind:
             self.counts[fault.kind] += 1
         await asyncio.sleep(arrived + self.latency + self.spread * luck - self._loop.time())
@@ -210,16 +210,16 @@ class FaultServer:
             writer.transport.abort()
             return False
         if fault.kind.isdigit():
-            said = fault.body if fault.body is not None else _error(f"trouble {fault.kind}", "trouble")
-            return await _send(writer, int(fault.kind), said, fault.headers)
-        completion = self._write(asked, fault.kind)
+            content = fault.body if fault.body is not None else _error(f"trouble {fault.kind}", "trouble")
+            return await _send(writer, int(fault.kind), content, fault.headers)
+        completion = self._write(request, fault.kind)
         if body.get("stream"):
             events = write_events(completion)
             if fault.kind == "endless":
                 events = events[: events.index(b"data:", 8)]
             head = _head(200, len(events), kind="text/event-stream")
             await _trickle(writer, [head, *events.splitlines(keepends=True)], fault.seconds)
-            return self._note_answer(asked)
+            return self._note_answer(request)
         whole = json.dumps(completion).encode()
         if fault.kind == "half":
             await _trickle(writer, [_head(200, len(whole)) + whole[: len(whole) // 2]], 0.0)
@@ -227,7 +227,7 @@ class FaultServer:
         if fault.kind == "drip":
             pieces = (whole[i : i + 1] for i in range(len(whole)))
             await _trickle(writer, [_head(200, len(whole)), *pieces], fault.seconds)
-            return self._note_answer(asked)
+            return self._note_answer(request)
         broken = {
             "truncated": whole[: len(whole) // 2], "json": b'{"choices": [}',
             "html": b"<html><b>Bad gateway</b></html>",
@@ -235,24 +235,24 @@ class FaultServer:
             "error200": json.dumps(_error("the provider is overloaded", "502")).encode(),
         }.get(fault.kind)  # fmt: skip
         await _send(writer, 200, whole if broken is None else broken)
-        return self._note_answer(asked) if broken is None else True
+        return self._note_answer(request) if broken is None else True
 
-    def _note_answer(self, asked: Asked) -> bool:
-        asked.answered = True
+    def _note_answer(self, request: Request) -> bool:
+        request.answered = True
         self.counts["answered"] += 1
         return True
 
-    def _write(self, asked: Asked, kind: str) -> dict[str, Any]:
+    def _write(self, request: Request, kind: str) -> dict[str, Any]:
         """Return the chat completion of a request."""
-        text = choose_action(asked.body["messages"], asked.digest)
+        text = choose_action(request.body["messages"], request.digest)
         served = SERVED[kind](text) if kind in SERVED else {}
         message = {"role": "assistant", "content": text, "refusal": None, **served.get("message", {})}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         choice |= {name: value for name, value in served.items() if name in ("finish_reason", "error")}
-        prompt = len(json.dumps(asked.body["messages"])) // 4 + 64 * len(asked.pictures)
+        prompt = len(json.dumps(request.body["messages"])) // 4 + 64 * len(request.pictures)
         return {
-            "id": f"chatcmpl-{asked.number}", "object": "chat.completion", "created": 0,
-            "model": f"{asked.body['model']}-0001",
+            "id": f"chatcmpl-{request.number}", "object": "chat.completion", "created": 0,
+            "model": f"{request.body['model']}-0001",
             "choices": [choice],
             "usage": {"prompt_tokens": prompt, "completion_tokens": len(text.split())},
             **served.get("body", {}),

@@ -49,7 +49,7 @@ def _list_pictures() -> dict[str, str]:
         env: Any = make(env_id)
         for number in range(20):
             observation, _ = env.reset(seed=episode_seed(env_id, "test", number))
-            for shown in env.shown:
-                known[hash_pixels(observation["image"])] = shown
+            for answer in env.shown:
+                known[hash_pixels(observation["image"])] = answer
                 observation = env.step(env.solve())[0]
     return known

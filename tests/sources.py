@@ -13,9 +13,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def list_files(*folders: str) -> list[Path]:
     """Return the non-test Python files under folders of the repository."""
-    found = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
     left_out = {"tests", "build", ".venv", "__pycache__"}
-    return [path for path in found if not left_out & set(path.relative_to(ROOT).parts[:-1])]
+    return [path for path in paths if not left_out & set(path.relative_to(ROOT).parts[:-1])]
 
 
 @cache

@@ -51,10 +51,10 @@ def test_permutations_are_counted_as_by_trying_all_of_them() -> None:
     rng = np.random.default_rng(0)
     for _ in range(30):
         count, kinds = int(rng.integers(1, 7)), int(rng.integers(1, 4))
-        given, right = rng.integers(kinds, size=count).tolist(), rng.integers(kinds, size=count).tolist()
-        matches = sum(a == b for a, b in zip(given, right, strict=True))
-        tried = [sum(a == b for a, b in zip(given, each, strict=True)) for each in permutations(right)]
-        assert permutation_p(given, right) == pytest.approx(sum(k >= matches for k in tried) / len(tried))
+        choices, right = rng.integers(kinds, size=count).tolist(), rng.integers(kinds, size=count).tolist()
+        matches = sum(a == b for a, b in zip(choices, right, strict=True))
+        tried = [sum(a == b for a, b in zip(choices, each, strict=True)) for each in permutations(right)]
+        assert permutation_p(choices, right) == pytest.approx(sum(k >= matches for k in tried) / len(tried))
 
 
 def test_p_of_answers_by_hand() -> None:

@@ -65,16 +65,16 @@ def test_no_word_is_broken_at_80_columns_and_no_escape_code_is_written_into_a_pi
     terminal, pipe = run_in_terminal(["-c", code], 80), run_in_pipe(["-c", code], COLUMNS="400")
     assert b"\x1b" not in pipe
     texts = ["\n".join(lines_of(written.replace(b"game-002", b"game-001"))) for written in (terminal, pipe)]
-    for command, shown, whole in zip(commands, *(text.split("\nnext")[:-1] for text in texts), strict=True):
-        assert {*shown.split()} - {"..."} <= {*whole.split()}, command
-        assert max(map(len, shown.splitlines())) <= 80 or command[0] == "play"  # the name of a file may be longer
+    for command, screen, whole in zip(commands, *(text.split("\nnext")[:-1] for text in texts), strict=True):
+        assert {*screen.split()} - {"..."} <= {*whole.split()}, command
+        assert max(map(len, screen.splitlines())) <= 80 or command[0] == "play"  # the name of a file may be longer
 
 
 def test_no_escape_code_is_written_with_no_color() -> None:
     code = "open_console().print('x', style='bold red')"
     plain = f"import os; os.environ['NO_COLOR'] = '1'; prepare_output(); {code}"
-    shown = run_in_terminal(["-c", f"{OPEN}; {code}; {plain}"], 80).splitlines()
-    assert [b"\x1b" in line for line in shown] == [True, False]
+    lines = run_in_terminal(["-c", f"{OPEN}; {code}; {plain}"], 80).splitlines()
+    assert [b"\x1b" in line for line in lines] == [True, False]
 
 
 def test_an_encoding_without_a_letter_gets_its_number() -> None:

@@ -59,10 +59,10 @@ def play(
         code = codes[turn] if turn < len(codes) else "ok"
         at = reply.find("<action>") + 8
         span = (at, reply.find("</action>")) if code == "ok" and "</action>" in reply else None
-        shown = {"type": "image", "image": image}
+        picture = {"type": "image", "image": image}
         prompt = [
             {"role": "system", "content": [{"type": "text", "text": "You play."}]},
-            {"role": "user", "content": [*earlier, shown, {"type": "text", "text": "Go."}]},
+            {"role": "user", "content": [*earlier, picture, {"type": "text", "text": "Go."}]},
         ]
         records.append(
             StepRecord(

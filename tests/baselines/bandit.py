@@ -41,12 +41,12 @@ class ArmParser:
     name, version = "arm", 1
 
     def parse(self, text: str, legal: Any = None) -> Parsed:
-        found = re.search(r"[+-]", text)
-        return Parsed((found[0],), span=found.span()) if found else Parsed(failure="no_action")
+        match = re.search(r"[+-]", text)
+        return Parsed((match[0],), span=match.span()) if match else Parsed(failure="no_action")
 
     def end(self, text: str) -> int | None:
-        found = re.search(r"[+-]", text)
-        return found.end() if found else None
+        match = re.search(r"[+-]", text)
+        return match.end() if match else None
 
     def format(self, actions: Any, thoughts: str = "") -> str:
         return f"{thoughts}{actions[-1]}"
@@ -154,8 +154,8 @@ def small_family() -> TinyQwen2VL:
     """A fresh model of two layers that can say `WORDS` alone; the same weights each time."""
     net, tokenizer = build_tiny(MINI)
     family = TinyQwen2VL(net, tokenizer, image_tokens=1)
-    said = {family.turn_end, *(family.encode_text(word)[0] for word in WORDS)}
-    family.suppressed = tuple(i for i in range(net.lm_head.weight.shape[0]) if i not in said)
+    vocabulary = {family.turn_end, *(family.encode_text(word)[0] for word in WORDS)}
+    family.suppressed = tuple(i for i in range(net.lm_head.weight.shape[0]) if i not in vocabulary)
     return family
 
 
@@ -204,7 +204,7 @@ class Steps:
     def __init__(self, learner: Any) -> None:
         self.seen: list[tuple[str, float, list[torch.Tensor]]] = []
         for name, optimizer in learner.optimizers.named.items():
-            optimizer.register_step_pre_hook(lambda given, *_, name=name: self._note(name, given))
+            optimizer.register_step_pre_hook(lambda opt, *_, name=name: self._note(name, opt))
 
     def _note(self, name: str, optimizer: torch.optim.Optimizer) -> None:
         parameters = [p for group in optimizer.param_groups for p in group["params"]]

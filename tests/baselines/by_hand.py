@@ -103,10 +103,10 @@ def token_kls(new: Tensor, ref: Tensor, estimator: str) -> Tensor:
     return {"k1": -d, "k2": d * d / 2, "k3": d.exp() - d - 1}[estimator]
 
 
-def close(found: Sequence[Tensor], loss: Tensor, parameters: Sequence[Tensor]) -> None:
+def close(gradients: Sequence[Tensor], loss: Tensor, parameters: Sequence[Tensor]) -> None:
     """Check that gradients are those of a loss, far more closely than they are large."""
     expected = torch.autograd.grad(loss, list(parameters), retain_graph=True, allow_unused=True)
     whole = [torch.zeros_like(p) if g is None else g for g, p in zip(expected, parameters, strict=True)]
-    a, b = (torch.cat([g.flatten() for g in gradients]) for gradients in (list(found), whole))
+    a, b = (torch.cat([g.flatten() for g in tensors]) for tensors in (list(gradients), whole))
     assert float(b.norm()) > 0
     assert float((a - b).norm()) < 1e-3 * float(b.norm())

@@ -61,9 +61,9 @@ def assert_same_end(one: Path, other: Path) -> None:
     assert rows_of(one) == rows_of(other)
     assert (newest[0] / "tensors.safetensors").read_bytes() == (newest[1] / "tensors.safetensors").read_bytes()
     ends = [files_of([out / "model"]) for out in (one, other)]
-    for found, out in zip(ends, (one, other), strict=True):
+    for files, out in zip(ends, (one, other), strict=True):
         if (out / "evaluation.json").exists():
-            found["evaluation.json"] = (out / "evaluation.json").read_bytes()
+            files["evaluation.json"] = (out / "evaluation.json").read_bytes()
     assert ends[0].keys() == ends[1].keys()
     assert [name for name, data in ends[0].items() if data != ends[1][name]] == []
 

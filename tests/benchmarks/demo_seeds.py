@@ -33,9 +33,9 @@ KEYS = ("success", "success_low", "success_high", "invalid_rate", "episodes")
 
 def run_seed(seed: int, out: Path) -> dict[str, Any]:
     """Train once; return the run's line of the record, which a second call finds in the folder."""
-    kept = out / "line.json"
-    if kept.is_file():
-        return dict(json.loads(kept.read_text()))
+    path = out / "line.json"
+    if path.is_file():
+        return dict(json.loads(path.read_text()))
     shutil.rmtree(out, ignore_errors=True)
     command = [sys.executable, "-m", "baselines.vldac", *OPTIONS, "--seed", str(seed), "--out", str(out)]
     begun = time.perf_counter()
@@ -54,7 +54,7 @@ def run_seed(seed: int, out: Path) -> dict[str, Any]:
         "largest_kl": max(row["loss/kl"] for row in rows), "seconds": round(seconds),
         "curve": [[row[name] for name in COLUMNS] for row in rows],
     }  # fmt: skip
-    kept.write_text(json.dumps(line))
+    path.write_text(json.dumps(line))
     return line
 
 

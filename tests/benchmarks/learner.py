@@ -87,7 +87,7 @@ def measure(env_id: str, updates: int) -> dict[str, dict[str, float]]:
                 rows[each] += [row] if number else []
     for bench in benches.values():
         bench.envs.close()
-    return {each: {key: sum(row[key] for row in found) / updates for key in COLUMNS} for each, found in rows.items()}
+    return {each: {key: sum(row[key] for row in sample) / updates for key in COLUMNS} for each, sample in rows.items()}
 
 
 def main() -> None:
@@ -104,7 +104,7 @@ def main() -> None:
             f"per second ({ratios['env_steps_per_cpu_s']:.1f} per second of processor time); its rollout is "
             f"{1 / ratios['rollout_s']:.1f}, its update {1 / ratios['update_s']:.1f} times as fast.\n\n"
         )
-        lines += [[f"`{env_id}`", way, *(f"{found[key]:.2f}" for key in COLUMNS)] for way, found in means.items()]
+        lines += [[f"`{env_id}`", way, *(f"{figures[key]:.2f}" for key in COLUMNS)] for way, figures in means.items()]
     page = body + table(["environment", "engine", *COLUMNS], lines)
     finish("learner", "Speed of the learner", page, ["vlgym", "torch", "transformers"])
 

@@ -222,10 +222,10 @@ def test_only_the_browser_can_connect_to_its_proxy(running: Chromium) -> None:
         socket.create_connection(("127.0.0.1", port), timeout=5)
     with running.room.connect(port) as inside:
         inside.send(b"knock")
-        said = b""
-        while said != b"knock":  # Chromium itself may have asked for something before
+        data = b""
+        while data != b"knock":  # Chromium itself may have asked for something before
             with listener.accept()[0] as outside:
-                said = outside.recv(5)
+                data = outside.recv(5)
 
 
 def test_a_driver_without_a_private_network_is_refused(fake_driver, monkeypatch):

@@ -93,7 +93,7 @@ def test_a_dry_run_of_a_model_counts_the_test_of_its_sight_and_loads_nothing(sit
     done = run_python(site, "-m", "vlgym", *command, "--dry-run", "--out", "run", torch=False)
     assert done.returncode == 0, done.stderr
     counts = re.findall(r"at most ([\d,]+) requests", done.stdout)
-    asked = [int(count.replace(",", "")) for count in counts]
+    requests = [int(count.replace(",", "")) for count in counts]
     assert "can-it-see, once for each model" in done.stdout
-    assert asked[0] == 60
-    assert asked[2] == asked[0] + asked[1] > 60
+    assert requests[0] == 60
+    assert requests[2] == requests[0] + requests[1] > 60

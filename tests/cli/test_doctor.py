@@ -44,8 +44,8 @@ def test_a_missing_system_package_breaks_nothing(monkeypatch: pytest.MonkeyPatch
     fly = make_spec("vlgym/Fly-v0")
     use(build_registry([GOOD, OFF], {fly.id: make_entry(fly)}), monkeypatch)
     monkeypatch.setattr("vlgym.cli.doctor.shutil.which", lambda name: name)
-    for said, missing in (("no-such-package-here installed\n", False), ("other installed\n", True)):
-        done = subprocess.CompletedProcess([], 0, stdout=said)
+    for text, missing in (("no-such-package-here installed\n", False), ("other installed\n", True)):
+        done = subprocess.CompletedProcess([], 0, stdout=text)
         monkeypatch.setattr("vlgym.cli.doctor.subprocess.run", lambda *_, done=done, **__: done)
         out = invoke("doctor").out
         assert ("apt-get install no-such-package-here (needed by vlgym/Walk-v0)" in out) == missing

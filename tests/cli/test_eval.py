@@ -53,7 +53,7 @@ def read_parts(folder: Path = RUN) -> dict[str, Any]:
 def test_records_and_header_of_a_run() -> None:
     options = ["--pictures", "grey", "--history-turns", "2", "--history-images", "3", "--parser", "json"]
     options += ["--episodes", "3", "--repeats", "2", "--env-kwargs", "max_turns=5"]
-    said = evaluate("random", "--env", f"{WALK.id},{COIN.id}", *options).err
+    stderr = evaluate("random", "--env", f"{WALK.id},{COIN.id}", *options).err
     parts = read_parts()
     assert sorted(parts) == [COIN.id, f"{COIN.id} grey", WALK.id, f"{WALK.id} grey"]
     walk = parts[WALK.id]
@@ -64,13 +64,13 @@ def test_records_and_header_of_a_run() -> None:
     episodes = list(read_trajectories(RUN))
     assert len(episodes) == 4 * 6
     assert max(len(episode) for episode in episodes) <= 5
-    assert [key for key in parts if f"{key}: 6 episodes done" not in said] == []
+    assert [key for key in parts if f"{key}: 6 episodes done" not in stderr] == []
 
 
 def test_forms_of_auto_are_read_and_recorded_and_verified() -> None:
     thoughts = "So <action>left</action>? " * 900
-    said = [f"<think>{thoughts}</think>**Action:** Right.", r"\boxed{\text{left}}", "?"]
-    Path("said.json").write_text(json.dumps(said))
+    replies = [f"<think>{thoughts}</think>**Action:** Right.", r"\boxed{\text{left}}", "?"]
+    Path("said.json").write_text(json.dumps(replies))
     evaluate("scripted:said.json", "--env", WALK.id, "--episodes", "1", "--parser", "auto")
     turns = next(iter(read_trajectories(RUN)))[:3]
     assert [(turn.actions, turn.form, turn.parse, turn.cut) for turn in turns] == [
@@ -83,8 +83,8 @@ def test_forms_of_auto_are_read_and_recorded_and_verified() -> None:
 
 @pytest.mark.parametrize("words", [["--modality", "text"], ["--env-kwargs", "modality=text"]])
 def test_play_by_words_shows_no_picture_and_leaves_the_controls_out(words: Sequence[str]) -> None:
-    said = evaluate("oracle", "--env", WALK.id, "--episodes", "1", *words, "--pictures", "grey,shuffled").err
-    assert "left out: grey, shuffled: the prompts show no pictures\n" in said
+    stderr = evaluate("oracle", "--env", WALK.id, "--episodes", "1", *words, "--pictures", "grey,shuffled").err
+    assert "left out: grey, shuffled: the prompts show no pictures\n" in stderr
     ((key, part),) = read_parts().items()
     assert key == WALK.id
     assert (part["arguments"]["modality"], part["history"]["images"], part["changed"]) == ("text", 0, True)
@@ -102,8 +102,8 @@ def test_a_slow_model_says_how_fast_its_tokens_come(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr("vlgym.terminal.SLOW_S", 0.0)  # every reply is slow
     monkeypatch.setattr("vlgym.cli.eval_cmd.find_policy", lambda name, options: Slow)
-    said = evaluate("random", "--env", WALK.id, "--episodes", "2", "--num-envs", "2").err
-    replies, tokens = map(int, re.findall(r"^(\d+) replies, (\d+) tokens in \d+ s, ", said, re.M)[0])
+    stderr = evaluate("random", "--env", WALK.id, "--episodes", "2", "--num-envs", "2").err
+    replies, tokens = map(int, re.findall(r"^(\d+) replies, (\d+) tokens in \d+ s, ", stderr, re.M)[0])
     assert tokens == 7 * replies > 0
 
 
@@ -142,15 +142,15 @@ def test_a_person_plays_and_the_end_of_the_input_keeps_what_was_finished() -> No
 
 
 def test_a_model_that_refuses_pictures_is_asked_without_them() -> None:
-    with FaultServer(lambda asked: Fault("400") if asked.pictures else None) as server:
+    with FaultServer(lambda request: Fault("400") if request.pictures else None) as server:
         policy, words = f"openai:m@{server.url}", ["--env", COIN.id, "--episodes", "1"]
-        told = evaluate(policy, *words, status=2).err
-        assert told.startswith(f"asking {server.url} ...\n")
-        assert "--history-images 0" in told
+        stderr = evaluate(policy, *words, status=2).err
+        assert stderr.startswith(f"asking {server.url} ...\n")
+        assert "--history-images 0" in stderr
         assert not RUN.exists()
         evaluate(policy, *words, "--history-images", "0", "--resume")
     assert len(list(read_trajectories(RUN))) == 1
-    assert not any(asked.pictures for asked in server.asked[1:])
+    assert not any(request.pictures for request in server.requests[1:])
 
 
 def test_a_model_holds_the_other_seat_by_its_address() -> None:
@@ -163,9 +163,9 @@ def test_a_model_holds_the_other_seat_by_its_address() -> None:
     ((_, part),) = read_parts().items()
     assert "openai:m" in part["arguments"]["opponents"]
     assert server.url not in json.dumps(part)
-    played = [asked for asked in server.asked if asked.pictures]
+    played = [request for request in server.requests if request.pictures]
     assert len(played) >= 2
-    assert {asked.body["temperature"] for asked in played} == {0}
+    assert {request.body["temperature"] for request in played} == {0}
 
 
 def test_a_worker_lost_before_the_first_episode_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,9 +174,9 @@ def test_a_worker_lost_before_the_first_episode_is_replaced(monkeypatch: pytest.
     opened = Mock(side_effect=open_group)
     monkeypatch.setattr("vlgym.cli.eval_cmd.open_group", opened)
     words = ("--env", "vlgym/NumberLine-v1", "--episodes", "1", "--envs", "processes:1")
-    said = evaluate("random", *words, "--env-timeout", "77.5").err
+    stderr = evaluate("random", *words, "--env-timeout", "77.5").err
     assert opened.call_args.kwargs["limit"] == 77.5
-    assert "was given up: it ended with status 0. A new one plays its 0 open episodes" in said
+    assert "was given up: it ended with status 0. A new one plays its 0 open episodes" in stderr
     assert len(list(read_trajectories(RUN))) == 1
 
 
@@ -187,18 +187,18 @@ def test_a_run_says_how_its_prompts_were_dressed() -> None:
     invoke(*command, *dressed, "--out", "run")
     plain, part = (read_parts(Path(name))[WALK.id] for name in ("plain", "run"))
     (episode,) = read_trajectories(RUN)
-    shown = [message for message in episode[0].messages if message["role"] == "assistant"]
-    assert part["prompt_additions"] == {"system": "Be brief.", "style": "cot", "example_turns": len(shown)}
-    assert len(shown) > 2
+    examples = [message for message in episode[0].messages if message["role"] == "assistant"]
+    assert part["prompt_additions"] == {"system": "Be brief.", "style": "cot", "example_turns": len(examples)}
+    assert len(examples) > 2
     assert part["prompt_hash"] != plain["prompt_hash"]
     invoke(*command, *dressed, "--split", "train", "--out", "train", status=2)
 
 
 def test_a_dry_run_counts_what_would_be_asked_and_asks_nothing() -> None:
     policy, words = "openai:m@http://127.0.0.1:1/v1", ["--env", WALK.id, "--episodes", "3", "--dry-run"]
-    told = evaluate(policy, *words, "--price-in", "1", "--no-probe").out
-    assert f"{WALK.id}: at most {3 * WALK.max_turns} requests of " in told
-    assert "<image " in told
+    stdout = evaluate(policy, *words, "--price-in", "1", "--no-probe").out
+    assert f"{WALK.id}: at most {3 * WALK.max_turns} requests of " in stdout
+    assert "<image " in stdout
     assert not RUN.exists()
     assert "Nearest: temperature" in evaluate(policy, *words, "--policy-arg", "temprature=1", status=2).err
     other_seat = ["--env", "vlgym/TicTacToe-v0", "--opponents", policy]
@@ -213,8 +213,8 @@ DRY = ["--episodes", "1", "--dry-run"]
 )
 def test_a_dry_run_finds_reply_forms_read_alike(parser: str) -> None:
     ids = "vlgym/NumberLine-v1,vlgym/EZPoints-v1,vlgym/TicTacToe-v0"
-    told = evaluate("random", *DRY, "--env", ids, "--parser", parser).out
-    assert told.endswith("\n12 reply forms are read alike by parser, evaluation and env.step.\n")
+    stdout = evaluate("random", *DRY, "--env", ids, "--parser", parser).out
+    assert stdout.endswith("\n12 reply forms are read alike by parser, evaluation and env.step.\n")
 
 
 def read_no_tag(parser: Parser, text: str, *more: Any) -> Parsed:
@@ -237,13 +237,13 @@ def test_a_dry_run_names_reply_forms_that_are_read_differently(place, planted, r
     monkeypatch.setattr(place, *planted)
     env = vlgym.make("vlgym/TicTacToe-v0")
     env.reset(seed=vlgym.episode_seed("vlgym/TicTacToe-v0", "test", 0))
-    said = evaluate("random", *DRY, "--env", "vlgym/TicTacToe-v0", "--parser", "tag", status=1)
+    output = evaluate("random", *DRY, "--env", "vlgym/TicTacToe-v0", "--parser", "tag", status=1)
     parser, run, step = (each.replace("X", f"'{env.oracle()}' by tag") for each in readings)
     line = f"vlgym/TicTacToe-v0, asked format: parser {parser}, evaluation {run}, env.step {step}"
-    assert line in said.out
-    assert "nothing:" not in said.out
-    assert "read alike" not in said.out
-    assert "reply forms are read differently" in said.err
+    assert line in output.out
+    assert "nothing:" not in output.out
+    assert "read alike" not in output.out
+    assert "reply forms are read differently" in output.err
 
 
 def test_a_file_holds_options_and_the_command_line_goes_first() -> None:
@@ -309,8 +309,8 @@ def test_a_strangers_policy_plays_as_ours_do(monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_a_wrong_option_is_one_line(words: tuple[str, ...], message: str, here: Path) -> None:
-    told = evaluate("random", *words, status=2)
-    assert message in told.err
-    assert "Traceback" not in told.err
-    assert told.out == ""
+    output = evaluate("random", *words, status=2)
+    assert message in output.err
+    assert "Traceback" not in output.err
+    assert output.out == ""
     assert list(here.iterdir()) == []

@@ -50,26 +50,26 @@ STEERING = "\x1b]52;c;aGk=\x07\r\x08\x9b31m\u202e\u2066\u200f"
 
 
 def test_no_error_steers_the_terminal_or_fills_it(capsys: pytest.CaptureFixture[str]) -> None:
-    status, told = ends_with(UserError(f"the key {STEERING}name\n{'x' * 9999}"), capsys)
-    assert (status, len(told)) == (2, MOST_ERROR + 1)
-    assert told.startswith(r"prog: the key \x1b]52;c;aGk=\x07\r\x08\x9b31m\u202e\u2066\u200fname" + "\nxxx")
-    status, told = ends_with(FileNotFoundError(errno.EACCES, "", STEERING), capsys)
-    assert r"\x1b]52" in told
-    assert not set(STEERING[:1] + STEERING[-3:]) & set(told)
+    status, text = ends_with(UserError(f"the key {STEERING}name\n{'x' * 9999}"), capsys)
+    assert (status, len(text)) == (2, MOST_ERROR + 1)
+    assert text.startswith(r"prog: the key \x1b]52;c;aGk=\x07\r\x08\x9b31m\u202e\u2066\u200fname" + "\nxxx")
+    status, text = ends_with(FileNotFoundError(errno.EACCES, "", STEERING), capsys)
+    assert r"\x1b]52" in text
+    assert not set(STEERING[:1] + STEERING[-3:]) & set(text)
     open_console(stderr=True).print(f"left out: {STEERING}", STEERING)
     assert not set(STEERING[:1] + STEERING[-3:]) & set(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
-    ("address", "shown"),
+    ("address", "output"),
     [
         ("http://me:pass@word/1@host/v1?key=abc", "http://host/v1"), ("https://token@host:1/v1", "https://host:1/v1"),
         ("a@http://me:pw@h1/v1,b@http://you:pw@h2/v1", "a@http://h2/v1"),
         ("git+https://host/a@v1.2 x?y", "git+https://host/a@v1.2 x?y"), ("a@http://h:1/v1,b@http://h:2/v1",) * 2,
     ],
 )  # fmt: skip
-def test_no_error_shows_the_login_or_the_query_of_an_address(address, shown, capsys):
-    assert ends_with(UserError(f"{address!r} is wrong?"), capsys) == (2, f"prog: {shown!r} is wrong?\n")
+def test_no_error_shows_the_login_or_the_query_of_an_address(address, output, capsys):
+    assert ends_with(UserError(f"{address!r} is wrong?"), capsys) == (2, f"prog: {output!r} is wrong?\n")
 
 
 def test_what_a_bug_says_steers_no_terminal(monkeypatch, capsys):
@@ -77,10 +77,10 @@ def test_what_a_bug_says_steers_no_terminal(monkeypatch, capsys):
     with pytest.raises(RuntimeError) as caught:
         ends_with(RuntimeError("\x1b]0;x"), capsys)
     sys.excepthook(caught.type, caught.value, caught.tb)
-    told = capsys.readouterr().err
-    assert "Traceback" in told
-    assert r"\x1b]0;x" in told
-    assert "\x1b" not in told
+    stderr = capsys.readouterr().err
+    assert "Traceback" in stderr
+    assert r"\x1b]0;x" in stderr
+    assert "\x1b" not in stderr
 
 
 def test_sigterm_tidies_up_as_ctrl_c_does(capsys: pytest.CaptureFixture[str]) -> None:

@@ -181,8 +181,8 @@ def test_show_prints_the_first_prompt_of_a_seed() -> None:
     with installed(WALK):
         prompts = []
         for seed in ("0", "0", "1", "2", "3"):
-            shown = invoke("show", WALK.id, "--prompt", "--seed", seed).out
-            prompts.append(shown.split("First prompt, ")[1].split(":\n", 1)[1])
+            card = invoke("show", WALK.id, "--prompt", "--seed", seed).out
+            prompts.append(card.split("First prompt, ")[1].split(":\n", 1)[1])
         words = ("--arg", "parser=json", "--arg", "image_size=[44, 33]")
         styled = invoke("show", WALK.id, "--prompt", *words).out
     assert prompts[0].startswith("[user]\n<image 22x22>\nWalk. Go to cell ")
@@ -197,11 +197,11 @@ def test_show_draws_the_first_picture_of_each_level_in_a_row(tmp_path: Path) -> 
     with installed(spec, WALK):
         for env_id, most in ((spec.id, 2), (WALK.id, 1)):
             invoke("show", env_id, "--picture", tmp_path / "all.png", "--seed", "3")
-            shown = np.asarray(Image.open(tmp_path / "all.png"))
+            picture = np.asarray(Image.open(tmp_path / "all.png"))
             env = make(env_id)
             options = [{"level": level} for level in range(most)] if most > 1 else [None]
             first = [env.reset(seed=3, options=each)[0]["image"] for each in options]
-            assert (shown == np.hstack(first)).all()
+            assert (picture == np.hstack(first)).all()
             assert len({each.tobytes() for each in first}) == most
 
 
@@ -231,12 +231,12 @@ def test_no_card_steers_the_terminal_or_adds_a_line(monkeypatch: pytest.MonkeyPa
     spec = make_spec(summary="[bold red]x[/bold red] :smile:", family="toys\nvlgym/False-v0")
     with installed(spec, distribution="vlgym-toys\x1b]52;c;aGk=\x07\nvlgym/Wrong-v0"):
         listed = invoke("list", "easy").out + invoke("list").out
-        shown = invoke("show", spec.id, "--full").out
+        card = invoke("show", spec.id, "--full").out
     heads = [line.split()[0] for line in listed.splitlines() if line.startswith("vlgym/")]
     assert {spec.id} <= {*heads} <= get_registry().known.keys() | {spec.id}
-    assert "[bold red]x[/bold red] :smile:" in shown
+    assert "[bold red]x[/bold red] :smile:" in card
     assert "x[/bold red] :smile:" in " ".join(listed.split())
-    assert is_plain(listed + shown)
+    assert is_plain(listed + card)
 
 
 def test_no_docstring_and_no_prompt_steers_the_terminal(monkeypatch, tmp_path) -> None:
@@ -279,8 +279,8 @@ def test_a_card_prints_one_line_for_each_level_with_its_figures() -> None:
     spec = make_spec(levels=("near", "far"))
     levels = [{**LEVEL, "length": length} for length in (2.0, 4.0)]
     with installed(spec, known={spec.id: make_entry(spec, levels=levels)}):
-        told = invoke("show", spec.id).out
-    lines = [line.split(maxsplit=2)[1:] for line in told.splitlines() if line.startswith("level ")]
+        card = invoke("show", spec.id).out
+    lines = [line.split(maxsplit=2)[1:] for line in card.splitlines() if line.startswith("level ")]
     assert lines == [
         ["0", "oracle 1.0 in 2.0 turns, blind 0.5, random 0.25: near"],
         ["1", "oracle 1.0 in 4.0 turns, blind 0.5, random 0.25: far"],

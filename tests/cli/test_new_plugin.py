@@ -87,10 +87,10 @@ def test_a_package_has_all_that_a_repository_needs(written: Path) -> None:
 @pytest.mark.parametrize("tests", ["tests/test_environment.py", pytest.param("tests", marks=pytest.mark.exhaustive)])
 def test_a_games_own_tests_pass(tests: str, python: Path, written: Path) -> None:
     words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", tests)
-    said = run(python, *words, cwd=written / "vlgym-stone-pile")
-    assert " passed" in said
-    assert "warning" not in said  # no property is warned of
-    assert tests != "tests" or f"{17 + len(ALL_CHECKS)} passed" in said
+    output = run(python, *words, cwd=written / "vlgym-stone-pile")
+    assert " passed" in output
+    assert "warning" not in output  # no property is warned of
+    assert tests != "tests" or f"{17 + len(ALL_CHECKS)} passed" in output
 
 
 def test_the_page_for_coding_agents_works_when_followed_literally(python: Path, tmp_path: Path) -> None:
@@ -127,17 +127,17 @@ print(json.dumps([[step[1] for step in steps], steps[-1][2], arrow.unwrapped.par
 
 
 def test_installed_plugins_are_certified_rated_and_played(python: Path, tmp_path: Path) -> None:
-    said = run(python, "-c", USE, cwd=tmp_path)
-    assert "vlgym-example (external)" in said
-    assert "2 of 2 environments passed." in said
+    output = run(python, "-c", USE, cwd=tmp_path)
+    assert "vlgym-example (external)" in output
+    assert "2 of 2 environments passed." in output
     assert "| oracle |" in (tmp_path / "cup" / "table.md").read_text()
     assert [episode[-1].success for episode in read_trajectories(tmp_path / "run")] == [True] * 20
-    rewards, ended, parser = json.loads(said.splitlines()[-1])
+    rewards, ended, parser = json.loads(output.splitlines()[-1])
     assert (rewards, ended, parser) == ([1.0, 1.0, 1.0, 1.0], True, "answer")  # its own parser
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("Tea Room", "is not a name for a plugin"), ("class", "is taken"),
         ("os", "'os' is a module of Python's standard library"), ("numpy", "is installed here"),
@@ -145,20 +145,20 @@ def test_installed_plugins_are_certified_rated_and_played(python: Path, tmp_path
         ("cards", "vlgym-cards is a distribution that exists already"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_written_is_one_line(name: str, said: str, tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_one_line(name: str, message: str, tmp_path: Path) -> None:
     captured = invoke("new-plugin", name, "--out", tmp_path, status=2)
-    assert said in captured.err
+    assert message in captured.err
     assert len(captured.err.strip().splitlines()) == 1
     assert os.listdir(tmp_path) == []
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
-    kept = tmp_path / "vlgym-tea-room" / "mine.txt"
-    kept.parent.mkdir()
-    kept.write_text("mine")
+    file = tmp_path / "vlgym-tea-room" / "mine.txt"
+    file.parent.mkdir()
+    file.write_text("mine")
     with pytest.raises(UserError, match="exists already"):
         new_plugin("tea-room", out=tmp_path)
-    assert [path.name for path in kept.parent.iterdir()] == ["mine.txt"]
+    assert [path.name for path in file.parent.iterdir()] == ["mine.txt"]
 
 
 def test_a_full_disk_leaves_no_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,9 +66,9 @@ def test_parser_and_seed_can_be_chosen_and_an_episode_can_be_won() -> None:
 
 
 def test_a_turn_shows_its_message_and_asked_for_the_models_whole_prompt() -> None:
-    shown, second = play(f"{AWAY}\n:prompt\n").split("--- turn 2 ---\n")[1].split(":prompt\n")
+    first, second = play(f"{AWAY}\n:prompt\n").split("--- turn 2 ---\n")[1].split(":prompt\n")
     folder = "play/vlgym/Walk-v0/game-001"
-    assert shown.startswith(f"[user]\n<image 22x22: {folder}/picture-001.png>\nYou are in cell ")
+    assert first.startswith(f"[user]\n<image 22x22: {folder}/picture-001.png>\nYou are in cell ")
     place = 1 if AWAY == "right" else -1
     assert second.startswith(
         f"[user]\n<image 22x22: {folder}/picture-000.png>\nWalk. Go to cell {target_of(3)}. "

@@ -72,10 +72,10 @@ def test_a_wrong_value_is_one_line_and_nothing_is_begun(name, option, value, mon
     game = [GAME] * (option == "--opponents")
     twice = (f"{option}=", "--env=") if game else (f"{option}=",)
     call = [word for word in CALLS[name] if not word.startswith(twice)] + game
-    told = invoke(*call, option, value, status=2)
-    assert told.out == ""
+    output = invoke(*call, option, value, status=2)
+    assert output.out == ""
     words = (option, option[2:].replace("-", "_"), value)  # one of them says what was wrong
-    assert any(word in told.err for word in words)
-    assert "Traceback" not in told.err
-    assert "given twice" not in told.err
+    assert any(word in output.err for word in words)
+    assert "Traceback" not in output.err
+    assert "given twice" not in output.err
     assert os.listdir(tmp_path) == []

@@ -31,7 +31,7 @@ def test_a_history_arrives_in_its_order_with_its_replies_between() -> None:
     with FaultServer() as server:
         ask(server.url, Turn(messages, None))
     urls = [{"type": "image_url", "image_url": {"url": hash_pixels(image)}} for image in images]
-    sent = server.asked[0].body["messages"]
+    sent = server.requests[0].body["messages"]
     assert [(message["role"], message["content"]) for message in sent] == [
         ("user", "Play.\n\n(image omitted)\nturn 0"), ("assistant", "reply 0"),
         ("user", [urls[1], {"type": "text", "text": "turn 1"}]), ("assistant", "reply 1"),
@@ -46,7 +46,7 @@ def test_options_are_sent_and_described_only_where_they_were_given() -> None:
         ask(server.url)
         with closing(OpenAIPolicy("a/m:free", base_url=server.url, **options)) as policy:
             policy.reply([place])
-    plain, full = (asked.body for asked in server.asked)
+    plain, full = (request.body for request in server.requests)
     assert set(plain) == {"model", "messages"}
     del full["messages"]
     assert full == {"model": "a/m:free", **options, "seed": make_seed(5, place)}
@@ -64,15 +64,15 @@ def test_further_options_are_sent_and_described_without_secrets() -> None:
         assert isinstance(policy, OpenAIPolicy)
         policy.reply([TURN])
         policy.close()
-    sent = server.asked[0].body
+    sent = server.requests[0].body
     assert (policy.name, sent.pop("model")) == ("openai:m", "m")
     del sent["messages"]
     assert sent == {
         "top_p": 0.9, "reasoning_effort": "low", "chat_template_kwargs": {"enable_thinking": False},
         "top_k": 5, "headers": {"Authorization": "Bearer hunter2"},
     }  # fmt: skip
-    shown = {**sent, "headers": {"Authorization": "[secret]"}}
-    assert policy.describe()["options"] == shown
+    description = {**sent, "headers": {"Authorization": "[secret]"}}
+    assert policy.describe()["options"] == description
     assert policy.hide("Bearer hunter2 is wrong") == "[secret] is wrong"
 
 
@@ -108,7 +108,7 @@ def test_each_request_has_its_own_seed_in_any_order_of_play() -> None:
         ask(server.url, *turns, seed=7)
         ask(server.url, *reversed(turns), seed=7, concurrency=2)
         ask(server.url, *turns, seed=8)
-    sent = [(asked.digest, asked.body["seed"]) for asked in server.asked]
+    sent = [(request.digest, request.body["seed"]) for request in server.requests]
     assert set(sent[:5]) == set(sent[5:10])
     seeds = {seed for _, seed in sent}
     assert len(seeds) == 10
@@ -150,7 +150,7 @@ def test_a_key_is_that_of_the_named_variable_or_a_stand_in(monkeypatch: pytest.M
             ask(server.url, api_key_env="NO_KEY")
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         ask(None)
-    assert [each.authorization.split()[1] for each in server.asked] == ["none", SECRET, "none"]
+    assert [each.authorization.split()[1] for each in server.requests] == ["none", SECRET, "none"]
     monkeypatch.delenv("OPENAI_BASE_URL")
     with pytest.raises(UserError, match="environment variable OPENAI_API_KEY holds no key"):
         OpenAIPolicy("m")
@@ -172,9 +172,9 @@ def test_a_wrong_key_ends_at_once_and_stands_in_no_line_record_or_log(monkeypatc
             policy.check()
         with pytest.raises(UserError, match="refuses access"):
             policy.reply(make_turns(3))
-    shown = [str(caught.value), repr(caught.getrepr(style="long")), caplog.text]
-    shown += [str(policy.describe()), str(policy.describe_session())]
-    assert not [text for text in shown if SECRET in text]
+    texts = [str(caught.value), repr(caught.getrepr(style="long")), caplog.text]
+    texts += [str(policy.describe()), str(policy.describe_session())]
+    assert not [text for text in texts if SECRET in text]
     assert len(caplog.text) > 100
     assert server.counts["requests"] == 0
 
@@ -187,10 +187,10 @@ def test_an_addresss_password_is_shown_nowhere(caplog: pytest.LogCaptureFixture)
             policy.reply([TURN])
             with pytest.raises(UserError, match=r"400 no \[secret\], \[secret\]!") as caught:
                 policy.reply([TURN])
-    assert server.asked[0].authorization == "Basic YW5uOnBhIHNz"
+    assert server.requests[0].authorization == "Basic YW5uOnBhIHNz"
     described = f"{policy.describe()} {policy.describe_session()}"
-    shown = f"{caught.value} {described} {caplog.text}"
-    assert [word for word in ("pa%20ss", "pa ss", "ann:") if word in shown] == []
+    text = f"{caught.value} {described} {caplog.text}"
+    assert [word for word in ("pa%20ss", "pa ss", "ann:") if word in text] == []
     assert policy.describe_session()["base_url"] == server.url
 
 
@@ -204,7 +204,7 @@ def test_closing_cancels_what_is_under_way_and_leaves_no_thread() -> None:
     before = set(threading.enumerate())
     with always("hang") as server, open_policy(server.url, concurrency=2) as policy:
         futures = [policy.submit(turn) for turn in make_turns(5)]
-        while len(server.asked) < 2:
+        while len(server.requests) < 2:
             time.sleep(0.01)
         policy.close()
     assert all(future.cancelled() for future in futures)

@@ -56,7 +56,7 @@ def test_no_answer_of_any_status_is_read_beyond_the_limit(status: int) -> None:
     line = "longer than 2000 bytes"
     with always(answer) as server, pytest.raises(FailedError, match=line):
         ask_once(server.url, max_answer_bytes=2000)
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "gzip, gzip", "gzip, identity"])
@@ -111,7 +111,7 @@ def test_prompts_do_not_follow_to_another_host(status: int) -> None:
             answer = served(b"", status, Location=place)
             with always(answer) as server, pytest.raises(UserError, match=line):
                 ask_once(server.url)
-    assert other.asked == []
+    assert other.requests == []
 
 
 @pytest.mark.parametrize(
@@ -126,16 +126,16 @@ def test_a_redirect_of_the_same_host_is_followed_and_a_circle_ends() -> None:
     answer = served(b"", 307, Location=f"{PATH}?again")
     with FaultServer({0: answer}) as server:
         assert ask_once(server.url).status == "model"
-        assert server.asked[0].body == server.asked[1].body
+        assert server.requests[0].body == server.requests[1].body
     with always(answer) as server, pytest.raises(UserError, match="sends on"):
         ask_once(server.url)
-    assert len(server.asked) < 20
+    assert len(server.requests) < 20
 
 
 def test_secrets_are_hidden_before_shortening(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     answers: list[Fault] = []
-    with FaultServer(lambda asked: answers.pop()) as server:
+    with FaultServer(lambda request: answers.pop()) as server:
         for front in ("." * 212, "." * 226, "." * 236, " " * 950):  # blanks are shown as one
             text = front + KEY + "." * 300
             shape = json.dumps({"choices": text}).encode()
@@ -147,16 +147,16 @@ def test_secrets_are_hidden_before_shortening(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("model", "shown"),
+    ("model", "pattern"),
     [(f"m-{KEY}-p%40ss word", r"m-\[secret\]-p%40ss word"), ("." * 228 + KEY, r"\.+.{0,8}")],
     ids=["short", "long"],
 )
-def test_the_served_model_is_named_without_the_key(monkeypatch: pytest.MonkeyPatch, model: str, shown: str) -> None:
+def test_the_served_model_is_named_without_the_key(monkeypatch: pytest.MonkeyPatch, model: str, pattern: str) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     answer, login = served(complete("x", model)), "://user:p%40ss%20word@"
     with always(answer) as server, open_policy(server.url.replace("://", login)) as policy:
         policy.reply([TURN])
-    assert re.fullmatch(shown, policy.describe_session()["served_model"])
+    assert re.fullmatch(pattern, policy.describe_session()["served_model"])
     assert KEY[:4] not in policy.describe_session()["served_model"]
 
 

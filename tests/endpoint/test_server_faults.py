@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from commands import Output, invoke
 from endpoint_asking import TURN, always, ask, ask_once, make_turn, make_turns, open_policy, refuse
-from fault_server import Asked, Fault, FaultServer
+from fault_server import Fault, FaultServer, Request
 from toys import make_spec
 
 from vlgym.endpoint.client import find_proxy, is_own
@@ -83,8 +83,8 @@ def test_an_answer_has_its_status(fault: Any, status: str, properties: str) -> N
         reply = ask_once(server.url, max_retries=1)
     assert reply.status == status
     failure = read_reply(get_parser("auto"), reply.text, ("left", "right")).failure
-    found = {"read": not failure, "thinks": reply.reasoning, "cut": reply.cut, "refused": reply.refused}
-    assert {name for name, value in found.items() if value} == {*properties.split()}
+    flags = {"read": not failure, "thinks": reply.reasoning, "cut": reply.cut, "refused": reply.refused}
+    assert {name for name, value in flags.items() if value} == {*properties.split()}
     if status in ("refused", "filtered"):
         assert reply.text == ""
     if status == "tool_call":
@@ -99,7 +99,7 @@ def test_an_answer_has_its_status(fault: Any, status: str, properties: str) -> N
 ], ids=lambda value: str(value)[:24])  # fmt: skip
 def test_a_status_stands_in_the_record(fault: Any, status: str, tmp_path: Path) -> None:
     fault = fault if isinstance(fault, Fault) else Fault(fault)
-    with FaultServer(lambda asked: fault if asked.number else None) as server:
+    with FaultServer(lambda request: fault if request.number else None) as server:
         output = evaluate(tmp_path, server.url).out
     records = [record for episode in read_trajectories(tmp_path) for record in episode]
     count, cut = len(records), fault.kind == "cut_thought"
@@ -118,21 +118,21 @@ def test_a_status_stands_in_the_record(fault: Any, status: str, tmp_path: Path) 
 def test_a_storm_of_faults_loses_no_turn() -> None:
     turns, faults = make_turns(len(AGAIN)), [Fault(kind) for kind in 2 * AGAIN]
 
-    def choose(asked: Asked) -> Fault | None:
-        return None if asked.before > 1 else faults.pop()
+    def choose(request: Request) -> Fault | None:
+        return None if request.before > 1 else faults.pop()
 
     with FaultServer(choose, spread=0.02) as server:
         replies = ask(server.url, *turns, concurrency=4)
     assert [reply.text for reply in replies] == ask_cleanly(turns)
     usages = [reply.usage for reply in replies if reply.usage]
-    assert sum(usage.attempts for usage in usages) == len(server.asked) == 3 * len(turns)
+    assert sum(usage.attempts for usage in usages) == len(server.requests) == 3 * len(turns)
     words = [len(reply.text.split()) for reply in replies]
     assert [usage.completion_tokens for usage in usages] == words
     assert min(usage.prompt_tokens for usage in usages) >= 64  # of a picture
     assert min(usage.seconds for usage in usages) > 0
-    answered = Counter(asked.digest for asked in server.asked if asked.answered)
+    digests = Counter(request.digest for request in server.requests if request.answered)
     assert {*AGAIN} <= server.counts.keys()
-    assert len(answered) == len(turns)
+    assert len(digests) == len(turns)
 
 
 def test_what_never_answers_is_asked_again_after_the_timeout() -> None:
@@ -189,7 +189,7 @@ def test_a_servers_words_are_one_short_line_without_control_characters() -> None
 def test_earlier_answers_survive_a_failure_and_later_turns_are_not_sent() -> None:
     turns = make_turns(6)
     options = {"max_retries": 1, "concurrency": 1}
-    server = FaultServer(lambda asked: Fault("500") if asked.number else None)
+    server = FaultServer(lambda request: Fault("500") if request.number else None)
     with server, open_policy(server.url, **options) as policy:
         futures = [policy.submit(turn) for turn in turns]
         concurrent.futures.wait(futures, timeout=10)
@@ -206,7 +206,7 @@ def test_an_error_for_all_turns_stays_one() -> None:
         assert failed == ["EndpointError", "NoneType", "UserError"]
         with pytest.raises(UserError, match="refuses access"):
             policy.reply([TURN])
-    assert len(server.asked) == 3
+    assert len(server.requests) == 3
 
 
 def test_a_missing_server_ends_the_run_and_one_that_went_away_is_waited_for() -> None:
@@ -240,7 +240,7 @@ def test_repeated_failures_break_the_episode_off_and_in_the_end_the_run(tmp_path
     report = json.loads((tmp_path / "again" / "report.json").read_text())
     assert report["overall"]["episodes"] == 2
     assert "the endpoint failed: EndpointError: " in errors
-    with FaultServer(lambda asked: Fault("abort") if asked.number > 1 else None) as server:
+    with FaultServer(lambda request: Fault("abort") if request.number > 1 else None) as server:
         errors = evaluate(tmp_path / "all", server.url, "--num-envs", "1", status=1).err
     assert server.counts["abort"] == 3 * 2
     assert "failed 2 time(s) in a row, last: its answer is " in errors
@@ -283,12 +283,12 @@ def test_a_model_that_only_streams_is_read_and_learnt_once(refusal: int) -> None
         for _ in range(2):
             policy.reply([TURN])
     assert server.counts["answered"] == 2
-    assert len(server.asked) == 5
-    assert server.asked[-1].body["max_completion_tokens"] == 9
+    assert len(server.requests) == 5
+    assert server.requests[-1].body["max_completion_tokens"] == 9
     with FaultServer(demands=ONLY) as server:
         ask(server.url)
-    asked = [asked.body.get("stream_options") for asked in server.asked]
-    assert asked == [None, {"include_usage": True}]
+    options = [request.body.get("stream_options") for request in server.requests]
+    assert options == [None, {"include_usage": True}]
 
 
 @pytest.mark.parametrize(

@@ -310,16 +310,16 @@ def test_a_missing_method_is_named() -> None:
         Bare().reset(seed=0)
 
 
-@pytest.mark.parametrize(("modality", "told", "drawn"), [
+@pytest.mark.parametrize(("modality", "words", "drawn"), [
     ("image", False, True), ("text", True, False), ("both", True, True), ("none", False, False),
 ])  # fmt: skip
-def test_the_modality_says_whether_a_turn_shows_the_picture_and_its_words(modality, told, drawn):
+def test_the_modality_says_whether_a_turn_shows_the_picture_and_its_words(modality, words, drawn):
     env = make_walk(modality=modality)
     env.reset(seed=1)
     observation, _, _, _, info = env.step("<action>left</action>")
     place = "In words" if modality == "text" else "In the picture"
-    words = f"{place}: cell -1 white, cell {env.target} red\n"
-    assert info["vlgym"]["turn_text"].startswith(words) is told
+    start = f"{place}: cell -1 white, cell {env.target} red\n"
+    assert info["vlgym"]["turn_text"].startswith(start) is words
     assert observation["text"].endswith(info["vlgym"]["turn_text"])
     assert np.array_equal(observation["image"], env.image()) is drawn
     assert (observation["image"] == 128).all() != drawn

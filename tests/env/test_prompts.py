@@ -106,11 +106,11 @@ def test_a_window_keeps_the_last_turns_drops_the_oldest_images_and_says_the_inst
 def test_an_environment_that_shows_no_picture_gets_none_and_omits_none(modality: str) -> None:
     env = SimpleNamespace(modality=modality, vlgym_spec=None)
     layout = PromptBuilder.for_env(env, PromptBuilder(2, 1))
-    shown = modality in ("image", "both")
+    has_picture = modality in ("image", "both")
     assert sketch(layout.build("I", "NOW", picture(9), PAST))[2:] == [
-        ("user", "(image omitted)\nturn 2" if shown else "turn 2"),
+        ("user", "(image omitted)\nturn 2" if has_picture else "turn 2"),
         ("assistant", "reply 2"),
-        ("user", "#9", "NOW") if shown else ("user", "NOW"),
+        ("user", "#9", "NOW") if has_picture else ("user", "NOW"),
     ]
 
 

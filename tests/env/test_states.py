@@ -115,9 +115,9 @@ def test_a_copy_has_its_own_arguments_and_a_closed_one_stays_closed(copied):
 def test_an_argument_that_cannot_be_copied_is_named_in_one_line(copied):
     env = begun(parser=Locked())
     words = r"cannot be copied or pickled, as its parser cannot: TypeError: .*lock"
-    with pytest.raises(UserError, match=words) as told:
+    with pytest.raises(UserError, match=words) as error:
         copied(env)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
 def test_an_argument_of_no_module_is_left_to_a_better_pickler():

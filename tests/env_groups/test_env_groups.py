@@ -205,20 +205,20 @@ def play_toys(make_env: Callable[[str], Any], failures: EnvFailures | None = Non
 
 
 def test_workers_that_are_lost_at_random_moments_change_nothing() -> None:
-    rng, said = random.Random(0), []
+    rng, lines = random.Random(0), []
 
     def draw(request: dict[str, Any]) -> str:
         return rng.choices(("", "before", "after"), (300 if request["n"] < 0 else 20, 1, 1))[0]
 
-    group = WorkerGroup(lambda index: PretendLink(index, draw), 2, tell=said.append)
+    group = WorkerGroup(lambda index: PretendLink(index, draw), 2, tell=lines.append)
     noted: list[Any] = []
-    found = play_toys(group.make, EnvFailures(noted.append))
+    rows = play_toys(group.make, EnvFailures(noted.append))
     assert noted == []
-    assert found == play_toys(make_toy)
-    keys = [row[:3] for row in found]
+    assert rows == play_toys(make_toy)
+    keys = [row[:3] for row in rows]
     assert len(set(keys)) == len(keys) == 125  # every turn once
-    assert group.lost == len(said) >= 10
-    assert "was given up: it was lost" in said[0]
+    assert group.lost == len(lines) >= 10
+    assert "was given up: it was lost" in lines[0]
 
 
 def test_a_worker_with_another_version_is_refused() -> None:
@@ -291,8 +291,8 @@ def test_what_an_environment_raises_is_told_as_it_is_here(monkeypatch: pytest.Mo
 
 
 def test_killed_and_stopped_processes_are_replaced_and_change_nothing() -> None:
-    said: list[str] = []
-    group = open_group("processes:2", tell=said.append)
+    lines: list[str] = []
+    group = open_group("processes:2", tell=lines.append)
     there, here = (Runner([each.make(IDS[0]) for _ in range(4)]) for each in (group, LOCAL))
     for worker, fate, limit in ((0, signal.SIGKILL, 60), (1, signal.SIGSTOP, 1)):
         group.limit = limit
@@ -304,8 +304,8 @@ def test_killed_and_stopped_processes_are_replaced_and_change_nothing() -> None:
         late.cancel()
     there.close()
     group.close()
-    assert len(said) == group.lost
-    killed, *stopped = said
+    assert len(lines) == group.lost
+    killed, *stopped = lines
     assert "it was ended by signal 9" in killed
     assert all("it did not answer within 1 s" in line for line in stopped)
     assert stopped
@@ -356,9 +356,9 @@ DATA = st.recursive(
 
 @given(DATA)
 def test_what_is_packed_arrives_with_its_types(data: Any) -> None:
-    found = wire.unpack(wire.pack(data))
-    assert types_of(found) == types_of(data)
-    assert wire.packed_alike(found, data)
+    copy = wire.unpack(wire.pack(data))
+    assert types_of(copy) == types_of(data)
+    assert wire.packed_alike(copy, data)
 
 
 @pytest.mark.parametrize("value", [{1, 2}, object(), np.array([None]), b"bytes", 1j, print])
@@ -434,25 +434,25 @@ def test_a_reply_of_any_length_is_read_there_as_here(processes: WorkerGroup) -> 
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("option", "expected"),
     [
         ("local", ("local", "", None)), ("processes:4", ("processes", "", 4)), ("ray", ("ray", "", None)),
         ("ray:2", ("ray", "", 2)), ("ray:auto:8", ("ray", "auto", 8)),
         ("ray://head:10001:3", ("ray", "ray://head:10001", 3)), ("tcp://a:1,b.c:2:3", ("tcp", "a:1,b.c:2", 3)),
     ],
 )  # fmt: skip
-def test_how_the_option_is_read(said: str, expected: Any) -> None:
-    assert read_envs(said) == expected
+def test_how_the_option_is_read(option: str, expected: Any) -> None:
+    assert read_envs(option) == expected
 
 
 @pytest.mark.parametrize(
-    "said",
+    "option",
     ["", "locally", "local:2", "processes:", "processes:0", "processes:-1", "processes:auto", "ray://head", "ray:x",
      "tcp://a", "tcp://a:1,"],
 )  # fmt: skip
-def test_a_wrong_option_says_what_there_is(said: str) -> None:
+def test_a_wrong_option_says_what_there_is(option: str) -> None:
     with pytest.raises(UserError, match=r"Use local, processes\[:N\], ray"):
-        open_group(said)
+        open_group(option)
 
 
 def test_without_ray_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

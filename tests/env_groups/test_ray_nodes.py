@@ -54,10 +54,10 @@ cluster.shutdown()
 @pytest.mark.exhaustive  # Ray takes half a minute to start
 def test_the_worker_of_a_killed_node_waits_once_for_a_processor_and_plays_on() -> None:
     done = subprocess.run([sys.executable, "-c", NODES], capture_output=True, text=True, timeout=200)
-    told = re.findall(r"^TOLD \[(.*)\]$", done.stdout, re.MULTILINE)
-    assert told, done.stderr[-2000:]
-    lines = r'".* was given up: .*", ".* is waiting for a free processor, for at most \d+ s\.", "1 text, 1 lost"'
-    assert re.fullmatch(lines, told[0])
+    lines = re.findall(r"^TOLD \[(.*)\]$", done.stdout, re.MULTILINE)
+    assert lines, done.stderr[-2000:]
+    due = r'".* was given up: .*", ".* is waiting for a free processor, for at most \d+ s\.", "1 text, 1 lost"'
+    assert re.fullmatch(due, lines[0])
 
 
 class FullCluster:
@@ -82,14 +82,14 @@ class FullCluster:
 
 
 def test_without_a_free_processor_a_group_waits_once_and_fails_in_one_line() -> None:
-    ray, said = FullCluster(), list[str]()
-    group = WorkerGroup(lambda index: on_ray.RayLink(index, ray, said.append), 2, limit=1)
+    ray, lines = FullCluster(), list[str]()
+    group = WorkerGroup(lambda index: on_ray.RayLink(index, ray, lines.append), 2, limit=1)
     envs = [group.make("vlgym/NumberLine-v1") for _ in range(3)]
     with pytest.raises(
         FailedError, match=r"^No processor .* worker 0 \(Ray actor 01020304\) within 300 s\. Add a node"
     ):
         envs[0].reset(seed=1)
-    assert said == ["environment worker 0 (Ray actor 01020304) is waiting for a free processor, for at most 300 s."]
+    assert lines == ["environment worker 0 (Ray actor 01020304) is waiting for a free processor, for at most 300 s."]
     for env in envs:
         env.close()
     assert ray.waited[:2] == [on_ray.SILENT_S, workers.START]
@@ -99,21 +99,21 @@ def test_without_a_free_processor_a_group_waits_once_and_fails_in_one_line() -> 
 class Counting(PretendLink):
     """A worker that keeps how many requests it was asked before each answer, and is lost at the 40th turn."""
 
-    def __init__(self, asked: list[int], dies: bool) -> None:
+    def __init__(self, counts: list[int], dies: bool) -> None:
         super().__init__(0, lambda request: "before" if dies and request["n"] > 40 else "")
-        self.host, self.asked = Host(), asked
+        self.host, self.counts = Host(), counts
 
     def receive(self, limit: float) -> Any:
-        self.asked.append(len(self.requests))
+        self.counts.append(len(self.requests))
         return super().receive(limit)
 
 
 def test_an_episode_is_replayed_step_by_step_so_that_a_step_has_the_time_of_one_answer() -> None:
-    asked: list[list[int]] = []
+    counts: list[list[int]] = []
 
     def start(index: int) -> Counting:
-        asked.append([])
-        return Counting(asked[-1], dies=len(asked) == 1)
+        counts.append([])
+        return Counting(counts[-1], dies=len(counts) == 1)
 
     group = WorkerGroup(start, 1)
     envs = [group.make("vlgym/Sokoban-v0", max_turns=100) for _ in range(2)]
@@ -122,6 +122,6 @@ def test_an_episode_is_replayed_step_by_step_so_that_a_step_has_the_time_of_one_
     for _ in range(30):
         for env in envs:
             env.step("nothing")
-    assert len(asked) == 2
-    assert len(asked[1]) > 40
-    assert max(asked[1]) == 2
+    assert len(counts) == 2
+    assert len(counts[1]) > 40
+    assert max(counts[1]) == 2

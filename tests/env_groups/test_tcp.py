@@ -60,11 +60,11 @@ def test_episodes_on_two_servers_are_the_same_and_the_workers_end_with_the_group
 
 
 def test_a_worker_that_is_killed_is_replaced_by_another_servers_where_its_own_is_gone() -> None:
-    said: list[str] = []
+    lines: list[str] = []
     with serving(1) as two:
         with serving(1) as one:
             places = f"127.0.0.1:{one.port},127.0.0.1:{two.port}"
-            group = open_group(f"tcp://{places}", tell=said.append)
+            group = open_group(f"tcp://{places}", tell=lines.append)
             env, here = group.make(IDS[0]), LOCAL.make(IDS[0])
             for each in (env, here):
                 each.reset(seed=3)
@@ -72,7 +72,7 @@ def test_a_worker_that_is_killed_is_replaced_by_another_servers_where_its_own_is
             next(iter(one.running)).kill()
             assert repr(env.step("<action>+</action>")) == repr(here.step("<action>+</action>"))
         assert repr(env.step("<action>-</action>")) == repr(here.step("<action>-</action>"))
-        assert (len(said), len(two.running)) == (2, 1)
+        assert (len(lines), len(two.running)) == (2, 1)
         group.close()
 
 
@@ -105,8 +105,8 @@ def test_a_wrong_token_and_strangers_get_no_worker(monkeypatch: pytest.MonkeyPat
                 stranger.sendall(sent)
                 stranger.shutdown(socket.SHUT_WR)
                 stranger.settimeout(30)
-                told = stranger.makefile("rb").read()
-            assert told[len(tcp.GREETING) + tcp.NONCE :] in (b"", b"-\1\0")
+                answer = stranger.makefile("rb").read()
+            assert answer[len(tcp.GREETING) + tcp.NONCE :] in (b"", b"-\1\0")
         monkeypatch.setenv(tcp.TOKEN, KEY + "!")
         with pytest.raises(UserError, match=r"does not take the token in VLGYM_TOKEN"):
             open_group(f"tcp://127.0.0.1:{server.port}")
@@ -127,18 +127,18 @@ class Impostor:
         hello = tcp.GREETING + bytes(tcp.NONCE)
         with self.listening, connection:
             connection.sendall(hello)
-            said = connection.recv(1 + tcp.NONCE + tcp.DIGEST_BYTES, socket.MSG_WAITALL)
-            connection.sendall(b"+\1\0" + proof(hello, said))
+            request = connection.recv(1 + tcp.NONCE + tcp.DIGEST_BYTES, socket.MSG_WAITALL)
+            connection.sendall(b"+\1\0" + proof(hello, request))
 
 
 @pytest.mark.parametrize(
     "proof",
     [
-        lambda hello, said: bytes(tcp.DIGEST_BYTES),
-        lambda hello, said: said[-tcp.DIGEST_BYTES :],  # the client's own
-        lambda hello, said: tcp.prove(tcp.CLIENT + hello + said + b"+\1\0", KEY),
-        lambda hello, said: tcp.prove(tcp.SERVER + hello + said + b"+\1\0", "another token"),
-        lambda hello, said: tcp.prove(tcp.SERVER + hello + bytes(len(said)) + b"+\1\0", KEY),  # of another
+        lambda hello, request: bytes(tcp.DIGEST_BYTES),
+        lambda hello, request: request[-tcp.DIGEST_BYTES :],  # the client's own
+        lambda hello, request: tcp.prove(tcp.CLIENT + hello + request + b"+\1\0", KEY),
+        lambda hello, request: tcp.prove(tcp.SERVER + hello + request + b"+\1\0", "another token"),
+        lambda hello, request: tcp.prove(tcp.SERVER + hello + bytes(len(request)) + b"+\1\0", KEY),  # of another
     ],
 )
 def test_a_server_that_does_not_prove_the_token_gets_no_environment(proof: Any) -> None:
@@ -189,8 +189,8 @@ def test_a_crowd_loses_its_own_oldest_connection_not_that_of_a_client_elsewhere(
         crowd = [connect("127.0.0.1") for _ in range(2 * tcp.MOST_WAITING)]
         assert crowd[-1].recv(1)  # all were accepted
         hello = good.recv(len(tcp.GREETING) + tcp.NONCE, socket.MSG_WAITALL)
-        asked = tcp.ASK + bytes(tcp.NONCE)
-        good.sendall(asked + tcp.prove(tcp.CLIENT + hello + asked, KEY))
+        request = tcp.ASK + bytes(tcp.NONCE)
+        good.sendall(request + tcp.prove(tcp.CLIENT + hello + request, KEY))
         assert good.recv(1) == tcp.TAKEN
 
 

@@ -63,15 +63,15 @@ def test_a_run_that_was_killed_reports_what_a_run_left_alone_reports(tmp_path, m
 
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    with FaultServer(lambda asked: Fault("hang") if asked.number > 24 else None) as server:
+    with FaultServer(lambda request: Fault("hang") if request.number > 24 else None) as server:
         words = command(server, out)
         process = subprocess.Popen([sys.executable, "-m", "vlgym", *words], stderr=subprocess.PIPE, text=True)
         wait_until(lambda: server.counts["hang"] >= 4)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"of {2 * EPISODES} episodes are kept in {out}. Go on with --resume." in said
-    assert "Traceback" not in said
+    assert f"of {2 * EPISODES} episodes are kept in {out}. Go on with --resume." in stderr
+    assert "Traceback" not in stderr
     assert (out / "report.html").exists()
 
 
@@ -80,9 +80,9 @@ def test_money_is_counted_and_stops_the_run(tmp_path: Path) -> None:
         words = command(server, tmp_path / "run", "--price-in", "1000", "--price-out", "1000")
         stopped = invoke(*words, "--max-cost", "5", "--num-envs", "1", status=1).err
         assert "--max-cost is $5" in stopped
-        asked = server.counts["answered"]
+        count = server.counts["answered"]
         invoke(*words, "--max-cost", "1", "--resume", status=1)  # earlier sessions count
-        assert server.counts["answered"] == asked + 1  # the policy's first question
+        assert server.counts["answered"] == count + 1  # the policy's first question
         invoke(*words, "--max-cost", "1000", "--resume")
     report = compute_report(tmp_path / "run")
     assert report["overall"]["episodes"] == 2 * EPISODES

@@ -107,19 +107,19 @@ def test_doubled_and_dropped_lines_are_found_at_resume_before_a_model_is_asked(c
     path = whole / "metadata.jsonl"
     path.write_text("".join(change(path.read_text().splitlines(keepends=True))))
     before = read_files(whole)
-    with pytest.raises(TrajectoryError, match=named) as told:
+    with pytest.raises(TrajectoryError, match=named) as error:
         run_evaluation(PARTS, RandomPolicy(), whole, resume=True)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
     assert not read_files(whole).items() - before.items()
     call = ["eval", "--policy", "openai:m@http://127.0.0.1:9", "--env", WALK.id, "--resume"]
     assert re.search(named, invoke(*call, "--out", whole, status=2).err)
 
 
 def test_changed_code_is_refused_and_named(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = read_header(whole)["parts"][WALK.id]["code"]
-    assert told == {name: hash_code(name) for name in ("vlgym", "toys")}
+    hashes = read_header(whole)["parts"][WALK.id]["code"]
+    assert hashes == {name: hash_code(name) for name in ("vlgym", "toys")}
     for name in ("vlgym", "toys"):
-        changed = {"vlgym": told["vlgym"], "toys": told["toys"], name: "changed"}
+        changed = {"vlgym": hashes["vlgym"], "toys": hashes["toys"], name: "changed"}
         monkeypatch.setattr(trajectory, "hash_code", lambda module, changed=changed: changed[module])
         with pytest.raises(UserError, match=rf"Different: parts\.vlgym/Walk-v0\.code\.{name}, "):
             run_evaluation(PARTS, RandomPolicy(), whole, resume=True)
@@ -151,9 +151,9 @@ def test_a_reward_that_its_card_excludes_ends_the_run_at_its_turn(paid, named, t
 
 
 def test_an_episode_is_never_written_twice_nor_by_two_processes(whole: Path) -> None:
-    held = read_header(whole)
-    held.pop("sessions")
-    with EvaluationFolder(whole, held, session={}, resume=True) as folder:
+    header = read_header(whole)
+    header.pop("sessions")
+    with EvaluationFolder(whole, header, session={}, resume=True) as folder:
         assert folder.finished == EVERY
         episode = next(iter(read_trajectories(whole)))
         with pytest.raises(TrajectoryError, match=r"Episode \d of .* was played twice"):
@@ -164,7 +164,7 @@ def test_an_episode_is_never_written_twice_nor_by_two_processes(whole: Path) -> 
         with pytest.raises(TrajectoryError, match=r"Episode 99 of .* was played twice"):
             folder.write(episode)
         with pytest.raises(UserError, match="Another process is at work in"):
-            EvaluationFolder(whole, held, session={}, resume=True)
+            EvaluationFolder(whole, header, session={}, resume=True)
 
 
 @pytest.mark.parametrize(

@@ -74,10 +74,10 @@ def test_the_sight_score_lies_between_a_measured_blind_floor_and_the_ceiling() -
 def test_another_rule_for_invalid_turns_than_the_ids_has_no_floor() -> None:
     spec = make_spec(kwargs={"invalid_action": "terminate"})
     with installed(spec, known={spec.id: make_entry(spec)}):
-        for given in ({}, {"parser": "json"}, {"invalid_action": "terminate", "invalid_penalty": 0}):
-            assert not changes_bounds(spec.id, given), given
-        for given in ({"invalid_action": "noop"}, {"invalid_penalty": 0.5}, {"max_turns": 3}):
-            assert changes_bounds(spec.id, given), given
+        for arguments in ({}, {"parser": "json"}, {"invalid_action": "terminate", "invalid_penalty": 0}):
+            assert not changes_bounds(spec.id, arguments), arguments
+        for arguments in ({"invalid_action": "noop"}, {"invalid_penalty": 0.5}, {"max_turns": 3}):
+            assert changes_bounds(spec.id, arguments), arguments
     assert changes_bounds("no/Such-v0", {"invalid_action": "terminate"})
     assert changes_bounds("no/Such-v0", {"invalid_action": "noop"})
 

@@ -41,7 +41,7 @@ class Asking:
 
     def __init__(self, hold: int | None = None, threads: int = 8) -> None:
         self.pool, self.oracle, self.hold = ThreadPoolExecutor(threads), OraclePolicy(fallback=True), hold
-        self.let_go, self.asked, self.most, self.open = threading.Event(), Counter[Any](), 0, 0
+        self.let_go, self.requests, self.most, self.open = threading.Event(), Counter[Any](), 0, 0
         self.lock = threading.Lock()
 
     def reply(self, turns: Any) -> list[Reply]:
@@ -49,7 +49,7 @@ class Asking:
 
     def submit(self, turn: Turn) -> Future[Reply]:
         reply = self.oracle.reply([turn])[0]
-        self.asked[(turn.part, turn.seed, turn.repeat, turn.turn)] += 1
+        self.requests[(turn.part, turn.seed, turn.repeat, turn.turn)] += 1
         with self.lock:
             self.open += 1
             self.most = max(self.most, self.open)
@@ -92,7 +92,7 @@ def test_a_slow_answer_holds_up_its_own_episode_alone() -> None:
     Player(list_jobs([Part(WALK.id, episodes=8)]), policy, num_envs=3, on_episode=finish).play()
     assert done[-1] == 0
     assert sorted(done) == list(range(8))
-    assert set(policy.asked.values()) == {1}
+    assert set(policy.requests.values()) == {1}
     assert 1 < policy.most <= 3
 
 
@@ -149,9 +149,9 @@ def test_grey_pictures_have_the_size_and_nothing_else() -> None:
     layout = {f"{WALK.id} {GREY}": PromptBuilder(2, 3)}
     for episode in play([Part(WALK.id, episodes=2, pictures=GREY)], builders=layout):
         for record in episode:
-            shown = list_pictures(record.messages)
-            assert len(shown) == min(3, record.turn + 1)
-            assert all(np.array_equal(image, np.full_like(record.image, GREY_LEVEL)) for image in shown)
+            images = list_pictures(record.messages)
+            assert len(images) == min(3, record.turn + 1)
+            assert all(np.array_equal(image, np.full_like(record.image, GREY_LEVEL)) for image in images)
             assert len(np.unique(record.image)) > 1
 
 
@@ -162,8 +162,8 @@ def test_shuffled_pictures_are_those_of_the_next_seed_under_the_same_replies() -
     for episode in shuffled:
         observation, _ = env.reset(seed=episode_seed(WALK.id, "test", episode[0].episode // 2 + 1))
         assert np.array_equal(list_pictures(episode[0].messages)[0], observation["image"])
-        shown = plain[episode[0].episode]  # text and rules are the episode's own
-        assert [(r.reply, r.reward) for r in episode] == [(r.reply, r.reward) for r in shown]
+        original = plain[episode[0].episode]  # text and rules are the episode's own
+        assert [(r.reply, r.reward) for r in episode] == [(r.reply, r.reward) for r in original]
         for record, after in pairwise(episode):
             observation, _, terminated, truncated, _ = env.step(record.reply)
             if terminated or truncated:

@@ -25,7 +25,7 @@ class Made:
     name = "made"
 
     def __init__(self, argument: str, *, seed: int = 0, max_tokens: Any = None, colour: str = "red") -> None:
-        self.given = (argument, seed, max_tokens, colour)
+        self.arguments = (argument, seed, max_tokens, colour)
 
     def reply(self, turns: Any) -> list[Reply]:
         return [Reply("") for _ in turns]
@@ -58,8 +58,8 @@ def test_policies_that_need_an_argument_say_so(name: str) -> None:
 
 def test_a_plugins_policy_gets_its_options_and_a_wrong_name_the_nearest(plugins: Any) -> None:
     plugins(PluginRecord("a", "a-dist", "1", policies={"made": Made}))
-    assert vars(make_policy("made:a:b", {"seed": 3, "colour": "blue"}))["given"] == ("a:b", 3, None, "blue")
-    assert vars(make_policy("made", {}))["given"] == ("", 0, None, "red")
+    assert vars(make_policy("made:a:b", {"seed": 3, "colour": "blue"}))["arguments"] == ("a:b", 3, None, "blue")
+    assert vars(make_policy("made", {}))["arguments"] == ("", 0, None, "red")
     with pytest.raises(UserError, match=r"made:x has no option max_token; .* Nearest: max_tokens"):
         make_policy("made:x", {"max_token": 3})
     with pytest.raises(UserError, match=r"--policy='mad' is not one of .*made.* Nearest: made"):

@@ -24,11 +24,11 @@ class Sighted:
     name, sees = "sighted", True
 
     def __init__(self, name: str = "sighted", blind: bool = False) -> None:
-        self.name, self.blind, self.asked = name, blind, 0
+        self.name, self.blind, self.requests = name, blind, 0
         self.oracle, self.random = OraclePolicy(), RandomPolicy()
 
     def reply(self, turns: Any) -> list[Reply]:
-        self.asked += len(turns)
+        self.requests += len(turns)
         return [(self.oracle if self.given(turn) else self.random).reply([turn])[0] for turn in turns]
 
     def given(self, turn: Any) -> bool:
@@ -57,7 +57,7 @@ def test_a_model_is_looked_at_once_and_a_stopped_look_goes_on(cache: Path) -> No
         stop = 20
 
         def reply(self, turns: Any) -> list[Reply]:
-            if self.asked >= self.stop:
+            if self.requests >= self.stop:
                 raise KeyboardInterrupt
             return super().reply(turns)
 
@@ -68,9 +68,9 @@ def test_a_model_is_looked_at_once_and_a_stopped_look_goes_on(cache: Path) -> No
     report, folder = look_first(policy, num_envs=1)
     assert (report.sees, report.warnings, folder.parent) == (True, (), cache)
     rows = (folder / "metadata.jsonl").read_text().count("\n")
-    assert rows <= policy.asked <= rows + 1  # an episode that broke off is asked again
-    asked = policy.asked
-    assert (look_first(policy), policy.asked) == ((report, folder), asked)
+    assert rows <= policy.requests <= rows + 1  # an episode that broke off is asked again
+    count = policy.requests
+    assert (look_first(policy), policy.requests) == ((report, folder), count)
 
 
 def test_another_model_or_endpoint_is_looked_at_anew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,8 +97,8 @@ def test_the_command_warns_of_a_model_that_does_not_see(blind, tmp_path, monkeyp
     monkeypatch.setattr(policy_names, "PLAIN_POLICIES", (*policy_names.PLAIN_POLICIES, "sighted"))
     with installed(WALK):
         command = ["eval", "--policy", "sighted", "--env", WALK.id, "--episodes", "2", "--out"]
-        said = invoke(*command, tmp_path / "run").err
-        assert ("warning: The model does no better with pictures than without" in said) is blind
+        stderr = invoke(*command, tmp_path / "run").err
+        assert ("warning: The model does no better with pictures than without" in stderr) is blind
         session = json.loads((tmp_path / "run" / "run.json").read_text())["sessions"][0]
         assert session["can_it_see"]["sees"] is not blind
         assert bool(session["can_it_see"]["warnings"]) is blind
@@ -119,5 +119,5 @@ def test_the_suite_by_itself_is_played_with_its_controls(tmp_path: Path) -> None
     assert kinds == {(env_id, kind) for env_id in ids for kind in PICTURES}
     command = ["eval", "--policy", "random", "--suite", "can-it-see", "--env", ids[0], "--out", tmp_path / "run"]
     assert "warning: The model does no better with pictures than without" in invoke(*command).err
-    held = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert {part.key for part in parts if part.env_id == ids[0]} == set(held["parts"])
+    header = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert {part.key for part in parts if part.env_id == ids[0]} == set(header["parts"])

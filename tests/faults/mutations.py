@@ -23,8 +23,9 @@ from typing import NamedTuple
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("baselines", "vlgym", "plugins", "tests", "pyproject.toml")
+COPIED = ("baselines", "docs", "vlgym", "plugins", "tests", "pyproject.toml")
 LONGEST_S = 900  # a run that takes longer counts as noticed: it would not have ended
+NEAREST = {"archer": "_archer", "loop": "_groups", "grpo": "_groups"}  # the tests of direction to run first
 
 
 class Mutation(NamedTuple):
@@ -44,12 +45,12 @@ def read_list() -> list[Mutation]:
         SystemExit: a file does not hold a change's old text exactly once.
     """
     table = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
-    found = [Mutation(file, *change) for file, changes in table.items() for change in changes]
-    for each in found:
+    mutations = [Mutation(file, *change) for file, changes in table.items() for change in changes]
+    for each in mutations:
         count = (ROOT / each.file).read_text(encoding="utf-8").count(each.old)
         if count != 1:
             sys.exit(f"{each.file} holds the old text of {each.what!r} {count} times, not once: {each.old!r}")
-    return found
+    return mutations
 
 
 def is_noticed(mutation: Mutation) -> bool:
@@ -62,7 +63,7 @@ def is_noticed(mutation: Mutation) -> bool:
         copy = Path(name)
         for part in COPIED:
             if (ROOT / part).is_dir():
-                shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__", "build"))
+                shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("build"))
             else:
                 shutil.copy(ROOT / part, copy)
         if mutation.old:
@@ -73,8 +74,9 @@ def is_noticed(mutation: Mutation) -> bool:
         elif mutation.env_id:
             command = ["-m", "vlgym", "check", mutation.env_id, "--only", "recorded"]
         else:
-            tests = ROOT.glob("tests/baselines/direction/test_direction*.py")
-            direction = sorted(str(path.relative_to(ROOT)) for path in tests)
+            tests = copy.glob("tests/baselines/direction/test_direction*.py")
+            first = f"test_direction{NEAREST.get(Path(mutation.file).stem, '')}.py"
+            direction = sorted(map(str, tests), key=lambda path: (not path.endswith(first), path))
             command = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *direction]
         sources = [str(copy), *map(str, copy.glob("plugins/*/src"))]
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(sources), "PYTHONDONTWRITEBYTECODE": "1"}

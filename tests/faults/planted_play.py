@@ -113,8 +113,8 @@ class StateForgetsTheChance(SavedLantern):
 
 class CopyForgetsTheDraws(Lantern):
     def _parts(self) -> tuple[Any, ...]:
-        kind, arguments, kept, _, state = super()._parts()
-        return kind, arguments, kept, None, state
+        kind, arguments, attributes, _, state = super()._parts()
+        return kind, arguments, attributes, None, state
 
 
 class PaysLessAfterTwentyFive(Lantern):

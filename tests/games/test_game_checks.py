@@ -21,8 +21,8 @@ def moves(choose: Callable[[Any, int, list[str]], list[str]]) -> dict[str, Any]:
 
 
 def advise_in_turns(game: Any, seat: int) -> str:
-    game.asked = getattr(game, "asked", 0) + 1
-    return "one" if game.asked % 2 or game.pile == 1 else "two"
+    game.calls = getattr(game, "calls", 0) + 1
+    return "one" if game.calls % 2 or game.pile == 1 else "two"
 
 
 def change_when_asked(game: Any, seat: int) -> str | None:

@@ -71,12 +71,12 @@ def test_without_a_seat_each_episode_draws_one_from_its_seed() -> None:
     assert {game[0][1]["seat"] for game in games} == {0, 1}
 
 
-@pytest.mark.parametrize(("reply", "said"), [
+@pytest.mark.parametrize(("reply", "reason"), [
     ("one", "Your reply had no action. "),
     ("<action>six</action>", "The action in your reply is not a legal action. "),
 ])  # fmt: skip
-def test_a_seat_alone_reads_what_was_wrong_with_its_reply(reply: str, said: str) -> None:
-    line = f"{said}End with <action>ACTION</action>."
+def test_a_seat_alone_reads_what_was_wrong_with_its_reply(reply: str, reason: str) -> None:
+    line = f"{reason}End with <action>ACTION</action>."
     env = vlgym.make(NIM, seat=0, opponents=ScriptedPolicy([ONE]), parser="tag")
     env.reset(seed=3)
     observation, _, _, _, info = env.step(reply)
@@ -391,10 +391,10 @@ def test_the_history_of_a_prompt_holds_the_turns_of_its_own_seat_alone() -> None
         seat = env.seat_now
         pictures[seat].append(env.image())
         runner.step(policy)
-        shown = [part["image"] for said in policy.heard[-1].messages for part in said["content"] if "image" in part]
+        images = [part["image"] for m in policy.heard[-1].messages for part in m["content"] if "image" in part]
         expected = pictures[seat][-3:]
-        assert len(shown) == len(expected)
-        assert all((one == other).all() for one, other in zip(shown, expected, strict=True))
+        assert len(images) == len(expected)
+        assert all((one == other).all() for one, other in zip(images, expected, strict=True))
 
 
 def test_an_evaluation_records_it_by_name_and_every_seat_replies(tmp_path: Path) -> None:

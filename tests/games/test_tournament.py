@@ -90,12 +90,12 @@ def test_each_seat_is_recorded_and_its_rewards_add_up_to_its_return(played: Path
     results = read_results(played)
     episodes = list(read_trajectories(played / RECORDS))
     assert len(episodes) == 2 * len(results)
-    told = {}
+    returns = {}
     for result in results:
         for seat, name in enumerate(result.players):
-            told[result.number, f"{name} in seat {seat} against {result.players[1 - seat]}"] = result.returns[seat]
+            returns[result.number, f"{name} in seat {seat} against {result.players[1 - seat]}"] = result.returns[seat]
     for episode in episodes:
-        due = told[episode[0].episode, episode[0].part]
+        due = returns[episode[0].episode, episode[0].part]
         assert sum(record.reward for record in episode) == due
         assert [record.turn for record in episode] == list(range(len(episode)))
         assert episode[-1].terminated or episode[-1].truncated
@@ -144,9 +144,9 @@ def test_a_result_that_no_game_can_have_had_is_refused_before_anything_is_played
     rows += [] if change else rows[:6]
     (copied / RESULTS).write_text("".join(json.dumps(seal(row)) + "\n" for row in rows))
     before = (copied / RESULTS).read_bytes()
-    with pytest.raises(TrajectoryError, match=named) as told:
+    with pytest.raises(TrajectoryError, match=named) as error:
         resume(copied)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
     assert (copied / RESULTS).read_bytes() == before
 
 
@@ -188,12 +188,12 @@ def test_the_better_player_is_first_and_its_interval_shrinks_with_games() -> Non
     rng = np.random.default_rng(0)
 
     def results(games: int) -> list[Result]:
-        found = []
+        rows = []
         for number in range(games):
             for names in (("weak", "strong"), ("strong", "weak")):
                 first = 1.0 if (rng.random() < 0.75) == (names[0] == "strong") else -1.0
-                found.append(won(number, *names, first, -first))
-        return found
+                rows.append(won(number, *names, first, -first))
+        return rows
 
     few, many = rate(results(10)), rate(results(160))
     assert [each.name for each in many] == ["strong", "weak"]
@@ -208,15 +208,15 @@ def test_the_interval_holds_the_true_rating_in_95_of_100(truth: tuple[float, ...
     rng = np.random.default_rng(1)
     strengths = np.array(truth)
     expected = 1 / (1 + 10 ** ((strengths[None, :] - strengths[:, None]) / 400))
-    held = []
+    coverage = []
     for _ in range(150):
         points = np.zeros(expected.shape)
         for one, other in combinations(range(len(truth)), 2):
             points[one, other] = rng.binomial(20, expected[one, other])
             points[other, one] = 20 - points[one, other]
         low, high = np.percentile(sample(points, rng), [2.5, 97.5], axis=0)
-        held.append((low <= strengths) & (strengths <= high))
-    assert 0.91 <= np.mean(held) <= 0.985
+        coverage.append((low <= strengths) & (strengths <= high))
+    assert 0.91 <= np.mean(coverage) <= 0.985
 
 
 def test_a_player_who_never_lost_has_a_rating_without_an_upper_end() -> None:
@@ -233,8 +233,8 @@ def test_games_with_the_same_moves_are_counted_once(tmp_path: Path) -> None:
     page = write_markdown("t", results, rate(results))
     assert "2 of the 3 games differ in their moves" in page
     write_tables(tmp_path, "t", results, rate(results))
-    told = json.loads((tmp_path / "table.json").read_text(), parse_constant=pytest.fail)
-    assert (told["different_games"], told["ratings"][0]["high"]) == (2, None)
+    table = json.loads((tmp_path / "table.json").read_text(), parse_constant=pytest.fail)
+    assert (table["different_games"], table["ratings"][0]["high"]) == (2, None)
 
 
 def test_a_game_that_pays_both_the_same_has_no_ratings() -> None:
@@ -261,11 +261,11 @@ def test_the_command_writes_the_tables_and_refuses_to_write_over_them(tmp_path: 
     invoke(*call, "--resume")
 
 
-@pytest.mark.parametrize(("second", "told"), [("random", "one=random other=random"), ("rndom", "Nearest: random")])
-def test_bad_input_begins_nothing(tmp_path: Path, second: str, told: str) -> None:
-    said = invoke("tournament", "random", second, "--env", NIM_ID, "--out", tmp_path / "out", status=2).err
-    assert told in said
-    assert said.count("\n") == 1
+@pytest.mark.parametrize(("second", "message"), [("random", "one=random other=random"), ("rndom", "Nearest: random")])
+def test_bad_input_begins_nothing(tmp_path: Path, second: str, message: str) -> None:
+    stderr = invoke("tournament", "random", second, "--env", NIM_ID, "--out", tmp_path / "out", status=2).err
+    assert message in stderr
+    assert stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
@@ -273,10 +273,10 @@ def test_two_servers_of_one_model_play_each_other(tmp_path: Path) -> None:
     with FaultServer() as one, FaultServer() as other:
         names = [f"openai:m@{url}" for url in (one.url.replace("://", "://me:hunter2@"), other.url)]
         call = ["tournament", names[0], f"hot={names[1]}", "--env", NIM_ID, "--games", "1", "--out", tmp_path / "out"]
-        said = invoke(*call, "--policy-arg", "extra.top_k=3", "--policy-arg", "hot.temperature=2").err
-        assert f"asking {one.url} ..." in said
-        assert all(server.asked[1].body["top_k"] == 3 for server in (one, other))
-        assert [server.asked[1].body.get("temperature") for server in (one, other)] == [None, 2]
+        stderr = invoke(*call, "--policy-arg", "extra.top_k=3", "--policy-arg", "hot.temperature=2").err
+        assert f"asking {one.url} ..." in stderr
+        assert all(server.requests[1].body["top_k"] == 3 for server in (one, other))
+        assert [server.requests[1].body.get("temperature") for server in (one, other)] == [None, 2]
     ratings = json.loads((tmp_path / "out" / "table.json").read_text())["ratings"]
     assert {each["name"] for each in ratings} == {f"openai:m@{one.url}", "hot"}
     header = json.loads((tmp_path / "out" / RECORDS / "run.json").read_text())
@@ -297,15 +297,15 @@ def test_at_three_seats_each_holds_each_seat_once_and_one_alone_holds_all(tmp_pa
 
 
 def test_a_policy_is_asked_once_a_round_for_all_its_seats_at_all_tables(tmp_path: Path) -> None:
-    asked: list[int] = []
+    sizes: list[int] = []
 
     class Counting(RandomPolicy):
         def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-            asked.append(len(turns))
+            sizes.append(len(turns))
             return super().reply(turns)
 
     Tournament(MEET_ID, {"counting": Counting()}, 5, tmp_path).play()
-    assert asked[0] == 15
+    assert sizes[0] == 15
 
 
 def test_policies_that_are_asked_apart_answer_at_the_same_time(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def plain(record: StepRecord) -> dict[str, Any]:
 
 
 def requests(server: FaultServer) -> list[str]:
-    return sorted(asked.digest for asked in server.asked)
+    return sorted(request.digest for request in server.requests)
 
 
 @pytest.mark.parametrize("env_id", [COIN.id, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in OTHERS)])
@@ -61,8 +61,8 @@ def test_records_and_requests_equal_those_of_an_evaluation(env_id: str) -> None:
     arguments = {"max_turns": 6} if "Line" in env_id else {}
     faults = {2: Fault("cut"), 4: Fault("parts"), 5: Fault("refuse")}
 
-    def fail(asked: Any) -> Fault | None:
-        return faults.get(int(asked.digest[:2], 16) % 9)
+    def fail(request: Any) -> Fault | None:
+        return faults.get(int(request.digest[:2], 16) % 9)
 
     async def play_all(url: str) -> list[Any]:
         chosen = tasks(env_id, "test", EPISODES, **arguments)
@@ -121,9 +121,9 @@ def test_a_row_is_a_task_and_a_longer_history_holds_the_whole_episode() -> None:
     for history, counts in ((None, [1, 2, 3, 4]), (0, [1, 1, 1, 1]), (1, [1, 2, 2, 2])):
         with FaultServer() as server:
             episode = asyncio.run(play(row, base_url=server.url, model="m", history=history, temperature=0.5))
-        assert [len(asked.pictures) for asked in server.asked] == counts
-        assert server.asked[0].body["temperature"] == 0.5
-        assert np.array_equal(server.asked[-1].pictures[-1], episode.turns[-1].image)
+        assert [len(request.pictures) for request in server.requests] == counts
+        assert server.requests[0].body["temperature"] == 0.5
+        assert np.array_equal(server.requests[-1].pictures[-1], episode.turns[-1].image)
         assert episode.turns[-1].image.shape == (32, 32, 3)
 
 
@@ -133,16 +133,16 @@ def test_environments_are_closed_whatever_happens(monkeypatch: pytest.MonkeyPatc
     closed = []
     monkeypatch.setattr(toys.Coin, "close", lambda self: closed.append(self))
     task = Task(COIN.id)
-    with FaultServer(lambda asked: Fault("400")) as server:
+    with FaultServer(lambda request: Fault("400")) as server:
         for _ in range(2):
             with pytest.raises(openai.BadRequestError):
                 asyncio.run(play(task, base_url=server.url, model="m"))
     assert len(closed) == 2
-    with FaultServer(lambda asked: Fault("held", seconds=30)) as server:
+    with FaultServer(lambda request: Fault("held", seconds=30)) as server:
 
         async def leave() -> None:
             playing = asyncio.create_task(play(task, base_url=server.url, model="m"))
-            while not server.asked:
+            while not server.requests:
                 await asyncio.sleep(0.01)
             playing.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -157,8 +157,8 @@ def test_environments_are_closed_whatever_happens(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("fault", ["400", "401", "drop", "error200", "abort"])
 def test_what_fails_names_no_key_and_no_password(fault: str, own: bool) -> None:
     key, password = 'sk-a/key+of "this', "pass:word"
-    said = {"error": {"message": f"{key} and {password} are wrong", "code": key}}
-    with FaultServer(lambda asked: Fault(fault, body=said)) as server:
+    body = {"error": {"message": f"{key} and {password} are wrong", "code": key}}
+    with FaultServer(lambda request: Fault(fault, body=body)) as server:
         url = server.url.replace("://", f"://me:{password}@")
 
         async def fail() -> None:
@@ -169,13 +169,13 @@ def test_what_fails_names_no_key_and_no_password(fault: str, own: bool) -> None:
 
         with pytest.raises((openai.OpenAIError, BadAnswerError)) as caught:
             asyncio.run(fail())
-    held = {name: value for name, value in vars(caught.value).items() if name not in ("request", "response")}
-    told = "".join(traceback.format_exception(caught.value)) + repr(held)
-    assert server.asked
-    assert key not in told
-    assert json.dumps(key)[1:-1] not in told
-    assert password not in told
-    assert ("[secret] and [secret] are wrong" in told) == (fault in ("400", "401"))
+    fields = {name: value for name, value in vars(caught.value).items() if name not in ("request", "response")}
+    text = "".join(traceback.format_exception(caught.value)) + repr(fields)
+    assert server.requests
+    assert key not in text
+    assert json.dumps(key)[1:-1] not in text
+    assert password not in text
+    assert ("[secret] and [secret] are wrong" in text) == (fault in ("400", "401"))
 
 
 def test_an_answer_of_a_trainers_client_that_is_none_names_no_key() -> None:

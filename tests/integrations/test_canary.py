@@ -45,11 +45,11 @@ Change = Callable[[list[Any]], list[Any]]
 
 def test_a_policy_that_sees_and_one_that_guesses_are_told_apart() -> None:
     for policy, verdict in ((Seer(), SEES), (Seer(bool), BLIND)):
-        found = sample_canaries(policy, 14)
-        assert {each.verdict for each in found} == {verdict}, policy.name
-        assert [each.env_id for each in found] == list(CANARIES)
-        assert [each.chance for each in found] == [1 / 8, 1 / 10, 1 / 12]
-        assert all(each.right == 14 for each in found) == (verdict == SEES)
+        results = sample_canaries(policy, 14)
+        assert {each.verdict for each in results} == {verdict}, policy.name
+        assert [each.env_id for each in results] == list(CANARIES)
+        assert [each.chance for each in results] == [1 / 8, 1 / 10, 1 / 12]
+        assert all(each.right == 14 for each in results) == (verdict == SEES)
 
 
 def test_another_environment_is_no_canary() -> None:
@@ -139,12 +139,12 @@ def test_a_trainer_that_carries_all_pictures_passes_and_earns_all_rewards() -> N
     ids=["third dropped", "reversed", "last", "repeated", "smaller", "lossy", "dropped", "links"],
 )
 def test_a_trainer_that_loses_or_changes_a_picture_is_caught(change: Change, problem: str) -> None:
-    said = []
-    with CanaryServer("train", EPISODES, on_request=lambda number, line: said.append(line)) as server:
+    lines = []
+    with CanaryServer("train", EPISODES, on_request=lambda number, line: lines.append(line)) as server:
         play_through(change, server)
         assert not server.passed
     assert any(re.search(problem, line) for line in server.problems), server.problems[:6]
-    assert [line for line in said if line] == server.problems
+    assert [line for line in lines if line] == server.problems
 
 
 def test_an_endpoint_that_heard_nothing_or_only_one_canary_has_not_passed() -> None:
@@ -183,7 +183,7 @@ def score_by_sight(gain: float) -> LogProb:
 
     def score(messages: Sequence[Any], replies: Sequence[str]) -> list[float]:
         images = [[part["image"] for part in prompt[-1]["content"] if "image" in part] for prompt in messages]
-        return [-3.0 + gain * (shown[-1].std() > 0) for shown in images]
+        return [-3.0 + gain * (pictures[-1].std() > 0) for pictures in images]
 
     return score
 

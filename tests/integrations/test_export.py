@@ -89,9 +89,9 @@ def test_every_turn_is_a_row_with_all_its_pictures(run, tmp_path, monkeypatch, c
         assert row["actions"] == list(turn.actions)
         images = parts_of(turn.messages, "image")
         assert all(map(np.array_equal, row["images"], images))
-        asked = json.loads(row["prompt"])
-        assert [each["role"] for each in asked] == [each["role"] for each in turn.messages]
-        assert len(parts_of(asked, "image")) == len(row["images"]) == len(images)
+        prompt = json.loads(row["prompt"])
+        assert [each["role"] for each in prompt] == [each["role"] for each in turn.messages]
+        assert len(parts_of(prompt, "image")) == len(row["images"]) == len(images)
 
 
 def test_a_chat_ends_with_the_reply_and_invalid_ones_are_left_out(run, tmp_path, monkeypatch):
@@ -119,19 +119,19 @@ def test_minari_has_the_turns_and_the_observation_after_the_last(run, tmp_path, 
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
     data = minari.load_dataset("vlgym/records-v0")
     assert (data.total_episodes, data.total_steps) == (3, sum(map(len, episodes)))
-    for held, episode in zip(data.iterate_episodes(), episodes, strict=True):
-        assert list(held.actions) == [record.reply for record in episode]
-        assert list(held.rewards) == [record.reward for record in episode]
-        assert list(held.terminations) == [record.terminated for record in episode]
-        assert list(held.truncations) == [record.truncated for record in episode]
-        assert list(held.observations["text"][:-1]) == [record.text for record in episode]
-        assert len(held.observations["image"]) == len(episode) + 1
-        assert all(map(np.array_equal, held.observations["image"], [turn.image for turn in episode]))
+    for entry, episode in zip(data.iterate_episodes(), episodes, strict=True):
+        assert list(entry.actions) == [record.reply for record in episode]
+        assert list(entry.rewards) == [record.reward for record in episode]
+        assert list(entry.terminations) == [record.terminated for record in episode]
+        assert list(entry.truncations) == [record.truncated for record in episode]
+        assert list(entry.observations["text"][:-1]) == [record.text for record in episode]
+        assert len(entry.observations["image"]) == len(episode) + 1
+        assert all(map(np.array_equal, entry.observations["image"], [turn.image for turn in episode]))
         env = make(ENV)
         env.reset(seed=episode[0].seed)
         for turn in episode:
             last = env.step(turn.reply)[0]
-        assert np.array_equal(held.observations["image"][-1], last["image"])
+        assert np.array_equal(entry.observations["image"][-1], last["image"])
     assert data.recover_environment().unwrapped.arguments == make(ENV).arguments
 
 
@@ -194,9 +194,9 @@ def test_a_damaged_picture_is_one_line_and_leaves_nothing(run, tmp_path, capsys)
     picture.write_bytes(other.getvalue())
     for to in ("hf", "sft"):
         assert export(folder, to, tmp_path / "out") != 0
-        told = capsys.readouterr().err.strip().splitlines()[-1]
-        assert told.startswith("vlgym: ")
-        assert "damaged" in told
+        line = capsys.readouterr().err.strip().splitlines()[-1]
+        assert line.startswith("vlgym: ")
+        assert "damaged" in line
         assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
@@ -204,13 +204,13 @@ def test_bad_input_is_one_line(run, tmp_path, capsys):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("keep me")
     (tmp_path / "empty").mkdir()
-    for words, said in (
+    for words, message in (
         ([str(run[0]), "--to", "csv", "--out", "x"], "--to"),
         ([str(tmp_path / "empty"), "--to", "hf", "--out", str(tmp_path / "x")], "holds no recorded episode"),
         ([str(run[0]), "--to", "hf", "--out", str(tmp_path / "full")], "is not empty"),
     ):
         assert main(["export", *words]) == 2
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     assert (tmp_path / "full" / "mine.txt").read_text() == "keep me"
 
 

@@ -34,8 +34,8 @@ def expected() -> dict[str, Reading]:
     env, readings = make(ENV), {}
     for name, text in TEXTS.items():
         env.reset(seed=episode_seed(ENV, "test", 0))
-        said = env.step(text)[-1]["vlgym"]
-        readings[name] = (said["parse"], tuple(said["actions"]), said["form"])
+        info = env.step(text)[-1]["vlgym"]
+        readings[name] = (info["parse"], tuple(info["actions"]), info["form"])
     env.close()
     return readings
 

@@ -30,23 +30,23 @@ def test_an_episode_of_trls_is_gymnasiums(env_id):
     for row in make_rows(env_id, 2):
         env = gymnasium.make(env_id, disable_env_checker=True)
         observation, info = env.reset(seed=row["seed"])
-        shown = game.reset(**row)
-        text = shown[1]["text"]
+        content = game.reset(**row)
+        text = content[1]["text"]
         assert text.replace(ActionParser().describe(), TagParser().describe()) == observation["text"]
         over, rows, actions = False, [], []
         while not over:
-            picture, told = shown
+            picture, words = content
             assert np.array_equal(np.asarray(picture["image"]), observation["image"])
             turn_text = info["vlgym"]["turn_text"].replace(" End with <action>ACTION</action>.", "")
-            assert told["text"] == (turn_text if game.replies else text)
+            assert words["text"] == (turn_text if game.replies else text)
             actions.append(str(rng.choice([*env.unwrapped.legal_actions(), "nothing"])))
             observation, reward, terminated, truncated, info = env.step(f"<action>{actions[-1]}</action>")
-            shown, over = game.act(actions[-1]), terminated or truncated
+            content, over = game.act(actions[-1]), terminated or truncated
             form = "tool" if info["vlgym"]["form"] else None
             rows.append({"reward": reward, "invalid": info["invalid_action"], "form": form})
             rows[-1]["success"] = info["success"]
             assert (game.get_reward(), game.over) == (sum(row["reward"] for row in rows), over)
-        assert shown == [{"type": "text", "text": "The episode is over."}]
+        assert content == [{"type": "text", "text": "The episode is over."}]
         with pytest.raises(UserError, match="The episode is over"):
             game.act("nothing")
         assert (game.seed, game.replies, game.turns) == (row["seed"], actions, rows)
@@ -130,11 +130,11 @@ def test_an_episode_of_vagens_is_gymnasiums(env_id, vagen_class):
             reply = f"<action>{rng.choice([*env.unwrapped.legal_actions(), 'nothing'])}</action>"
             reply = "no action" if rng.random() < 0.2 else reply
             observation, reward, terminated, truncated, info = env.step(reply)
-            seen, *rest, told = await game.step(reply)
+            seen, *rest, details = await game.step(reply)
             over = terminated or truncated
             assert rest == [reward, over]
-            assert (told["success"], told["truncated"]) == (info["success"], truncated)
-            assert told["format_correct"] == (info["vlgym"]["parse"] == "ok")
+            assert (details["success"], details["truncated"]) == (info["success"], truncated)
+            assert details["format_correct"] == (info["vlgym"]["parse"] == "ok")
         await game.close()
         env.close()
 

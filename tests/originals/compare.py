@@ -271,7 +271,7 @@ would run on while it plays the generated page."""
 def damage(css: str) -> str:
     """Return a style sheet with other font sizes, distances, colours and corners."""
     for what, other in ((r"(font-size: )(\d+)", 2), (r"(padding: )(\d+)", 3)):
-        css = re.sub(what, lambda found, more=other: f"{found[1]}{int(found[2]) + more}", css)
+        css = re.sub(what, lambda match, more=other: f"{match[1]}{int(match[2]) + more}", css)
     return re.sub(r"border-radius: \d+px", "border-radius: 5px", css.replace("#f", "#d"))
 
 

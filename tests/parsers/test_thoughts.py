@@ -149,12 +149,12 @@ def test_what_is_read_is_bounded() -> None:
 def test_a_record_keeps_beginning_and_end_of_a_long_thought_and_the_action() -> None:
     text = f"<think>First, {LONG} last.</think> So {RIGHT} and more."
     env = SimpleNamespace(parser=TAG, legal_actions=lambda: ["right"])
-    kept, after = end_reply(env, Reply(text))  # type: ignore[arg-type]
-    assert (kept.cut, len(kept.text), after) == (False, MAX_REPLY, "")
-    assert kept.text.startswith("<think>First, ")
-    assert kept.text.endswith(f" last.</think> So {RIGHT}")
-    assert f"[... {text.index(' So '):,} characters of thought, shortened ...]" in kept.text
-    assert cut_reply(kept) == kept
+    reply, after = end_reply(env, Reply(text))  # type: ignore[arg-type]
+    assert (reply.cut, len(reply.text), after) == (False, MAX_REPLY, "")
+    assert reply.text.startswith("<think>First, ")
+    assert reply.text.endswith(f" last.</think> So {RIGHT}")
+    assert f"[... {text.index(' So '):,} characters of thought, shortened ...]" in reply.text
+    assert cut_reply(reply) == reply
     assert cut_reply(Reply(text + "x" * MAX_REPLY)).cut
 
 

@@ -26,20 +26,20 @@ Calls = list[tuple[str, str]]
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     """Flushes and renames, in their order."""
-    found: Calls = []
+    events: Calls = []
     fsync, replace = os.fsync, os.replace
 
     def note_fsync(number: int) -> None:
-        found.append(("fsync", Path(f"/proc/self/fd/{number}").resolve().name))
+        events.append(("fsync", Path(f"/proc/self/fd/{number}").resolve().name))
         fsync(number)
 
     def note_replace(a: Path, b: Path) -> None:
-        found.append(("replace", Path(b).name))
+        events.append(("replace", Path(b).name))
         replace(a, b)
 
     monkeypatch.setattr(os, "fsync", note_fsync)
     monkeypatch.setattr(os, "replace", note_replace)
-    return found
+    return events
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="names of open files are read from /proc")
@@ -115,15 +115,15 @@ def test_a_list_of_checksums_that_is_none_is_refused(tmp_path: Path, text: str) 
 
 def test_a_record_comes_back_from_its_seal_and_is_refused_without_one() -> None:
     record = {"b": [1, 2.5, None], "a": {"ü": "\ud800"}}
-    held = json.loads(json.dumps(seal(record)))
-    assert unseal(held) == record
-    assert unseal(dict(reversed(held.items()))) == record
-    assert seal(held) == held
+    copy = json.loads(json.dumps(seal(record)))
+    assert unseal(copy) == record
+    assert unseal(dict(reversed(copy.items()))) == record
+    assert seal(copy) == copy
     assert unseal(record, required=False) == record
     with pytest.raises(ValueError, match=r"its checksum .* is missing"):
         unseal(record)
     with pytest.raises(ValueError, match="damaged"):
-        unseal({**held, "b": [1, 2.5, 0]}, required=False)
+        unseal({**copy, "b": [1, 2.5, 0]}, required=False)
 
 
 def test_only_the_beginning_of_a_line_is_taken_for_a_cut_one() -> None:
@@ -160,9 +160,9 @@ def test_a_flipped_bit_in_a_line_is_an_error_that_names_it(folder: Path, read: A
     for place in places:
         flip(path, place, draw.randrange(8))
         number = whole[: place + 1].count(b"\n") + (whole[place] != 10)
-        with pytest.raises(TrajectoryError, match=rf"metadata\.jsonl, line {number}: ") as told:
+        with pytest.raises(TrajectoryError, match=rf"metadata\.jsonl, line {number}: ") as error:
             read(folder)
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(error.value)
         path.write_bytes(whole)
     flip(path, whole.index(b"crc32"), 0)
     with pytest.raises(TrajectoryError, match=r"line 1: .*its checksum \(crc32\) is missing"):

@@ -34,8 +34,8 @@ class Watcher:
 
 def plain(records: Sequence[StepRecord]) -> list[str]:
     """Return everything of the records that can be compared, prompts and images by their bytes."""
-    shown = [[image.tobytes() for image in list_pictures(record.messages)] for record in records]
-    return [f"{record} {record.image.tobytes()!r} {each}" for record, each in zip(records, shown, strict=True)]
+    pictures = [[image.tobytes() for image in list_pictures(record.messages)] for record in records]
+    return [f"{record} {record.image.tobytes()!r} {each}" for record, each in zip(records, pictures, strict=True)]
 
 
 def test_all_environments_are_answered_in_one_batch() -> None:

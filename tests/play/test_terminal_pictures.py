@@ -56,6 +56,6 @@ show_picture(np.zeros((8, 8, 3), np.uint8), "blocks", sys.stdout)
 
 
 def test_a_terminal_that_does_not_tell_its_size_gets_the_picture_alone() -> None:
-    shown = run_in_terminal(["-c", DRAW], 80).decode()
-    assert "▀" in shown or "▄" in shown
-    assert "Traceback" not in shown
+    output = run_in_terminal(["-c", DRAW], 80).decode()
+    assert "▀" in output or "▄" in output
+    assert "Traceback" not in output

@@ -67,15 +67,15 @@ def test_no_lines_are_added_to_a_file_of_two_names_or_a_pipe(tmp_path: Path, vic
 
 
 def test_a_folder_is_written_beside_links_of_its_temporary_names(tmp_path: Path) -> None:
-    held = tmp_path / "held"
-    held.mkdir()
-    (held / "a").write_text(KEY)
+    target = tmp_path / "held"
+    target.mkdir()
+    (target / "a").write_text(KEY)
     for name in (".run.part", ".run.old"):
-        (tmp_path / name).symlink_to(held)
+        (tmp_path / name).symlink_to(target)
     for text in ("old", "new"):
         with written_whole(tmp_path / "run") as part:
             (part / "a").write_text(text)
-    assert (held / "a").read_text() == KEY
+    assert (target / "a").read_text() == KEY
     assert (tmp_path / "run" / "a").read_text() == "new"
     assert not (tmp_path / "run").is_symlink()
 
@@ -94,14 +94,14 @@ def test_no_file_of_a_strangers_folder_leads_out_of_it(command, tmp_path, victim
     names = [path.relative_to(out) for path in sorted(out.rglob("*")) if path.suffix != ".png"]
     capsys.readouterr()
     for each in [*names, *(each.with_name(f"{each.name}.part") for each in names)]:
-        held = whole / each if (whole / each).exists() else victim
-        before = read_files(held)
+        target = whole / each if (whole / each).exists() else victim
+        before = read_files(target)
         discard(out / each)
         (out / each).symlink_to(outside)
-        held.rename(outside)
-        status, told = main(again), capsys.readouterr().err
-        outside.rename(held)
-        assert status == 0 or (status == 2 and told.splitlines()[-1].startswith("vlgym: ")), told
-        assert read_files(held) == before, each
+        target.rename(outside)
+        status, err = main(again), capsys.readouterr().err
+        outside.rename(target)
+        assert status == 0 or (status == 2 and err.splitlines()[-1].startswith("vlgym: ")), err
+        assert read_files(target) == before, each
         discard(out)
         shutil.copytree(whole, out)

@@ -39,11 +39,11 @@ def read_page(path: Path) -> doctest.DocTest:
 
 def run(*tests: doctest.DocTest) -> tuple[int, str]:
     """Return how many examples were run, and the faults of those that failed."""
-    said: list[str] = []
+    faults: list[str] = []
     runner = doctest.DocTestRunner(optionflags=FLAGS, verbose=False)
     for test in tests:
-        runner.run(test, out=said.append)
-    return runner.tries, "".join(said)
+        runner.run(test, out=faults.append)
+    return runner.tries, "".join(faults)
 
 
 def shows(path: Path) -> bool:

@@ -35,14 +35,14 @@ PICKLES = {  # modules that may import `pickle`
 
 def offences(tree: ast.Module) -> list[str]:
     """Return one line for each call or import that the house rules forbid."""
-    found = []
+    lines = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = {alias.name.split(".")[0] for alias in node.names}
-            found += [f"line {node.lineno}: import {name}" for name in names & FORBIDDEN_MODULES]
+            lines += [f"line {node.lineno}: import {name}" for name in names & FORBIDDEN_MODULES]
         elif isinstance(node, ast.ImportFrom):
             if (node.module or "").split(".")[0] in FORBIDDEN_MODULES:
-                found.append(f"line {node.lineno}: from {node.module}")
+                lines.append(f"line {node.lineno}: from {node.module}")
         elif isinstance(node, ast.Call):
             name = ast.unparse(node.func)
             module, _, function = name.rpartition(".")
@@ -57,8 +57,8 @@ def offences(tree: ast.Module) -> list[str]:
                 or (module in ("np.random", "numpy.random") and function in GLOBAL_NUMPY)
             )
             if bad:
-                found.append(f"line {node.lineno}: {name}()")
-    return found
+                lines.append(f"line {node.lineno}: {name}()")
+    return lines
 
 
 def _is_true(node: ast.expr | None) -> bool:
@@ -77,7 +77,7 @@ def test_a_module_has_at_most_600_lines_and_says_what_it_is() -> None:
 
 
 def test_a_module_runs_no_outside_text_and_draws_from_no_global_generator() -> None:
-    found = []
+    faults = []
     for path in FILES:
         lines = offences(read_tree(path))
         if show(path) in PUTS_BACK:
@@ -85,8 +85,8 @@ def test_a_module_runs_no_outside_text_and_draws_from_no_global_generator() -> N
             lines = [line for line in lines if not line.endswith(allowed)]
         if show(path) in PICKLES:
             lines = [line for line in lines if not line.endswith("import pickle")]
-        found += [f"{show(path)}: {line}" for line in lines]
-    assert found == []
+        faults += [f"{show(path)}: {line}" for line in lines]
+    assert faults == []
 
 
 WRITING_CALLS = {
@@ -111,7 +111,7 @@ WRITES = {  # modules that write by other ways than those of `vlgym.files`
 
 def writing(tree: ast.Module) -> list[str]:
     """Return one line for each call that can write a file."""
-    found = []
+    lines = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
@@ -130,8 +130,8 @@ def writing(tree: ast.Module) -> list[str]:
         else:
             writes = word in WRITING_CALLS
         if writes:
-            found.append(f"line {node.lineno}: {name or word}()")
-    return found
+            lines.append(f"line {node.lineno}: {name or word}()")
+    return lines
 
 
 def test_files_are_written_by_the_one_module_that_follows_no_link() -> None:

@@ -139,15 +139,15 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Any:
             parts = module.split(".")
             for place in (".".join(parts[: at + 1]) for at in range(len(parts))):
                 stub: Any = ModuleType(place)
-                stub.__getattr__ = lambda asked: type(asked, (Stub,), {})
+                stub.__getattr__ = lambda attribute: type(attribute, (Stub,), {})
                 stub.__path__ = []
                 if (above := sys.modules.get(place.rpartition(".")[0])) is not None:
                     monkeypatch.setattr(above, place.rpartition(".")[2], stub, raising=False)
                 monkeypatch.setitem(sys.modules, place, stub)
         monkeypatch.delitem(sys.modules, f"vlgym.integrations.{name}", raising=False)
-        found = importlib.import_module(f"vlgym.integrations.{name}")
+        integration = importlib.import_module(f"vlgym.integrations.{name}")
         monkeypatch.delitem(sys.modules, f"vlgym.integrations.{name}")
-        return found
+        return integration
 
     return load
 

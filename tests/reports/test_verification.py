@@ -140,9 +140,9 @@ def test_a_run_that_was_played_here_passes(folder: Path) -> None:
 )
 def test_a_sealed_edit_is_named(folder: Path, change: Callable[[Path], None], named: str) -> None:
     change(folder)
-    with pytest.raises(FailedError, match=named) as told:
+    with pytest.raises(FailedError, match=named) as error:
         verify_run(folder)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
     assert not is_verified(read_run(folder))
 
 
@@ -208,8 +208,8 @@ def test_the_word_stands_in_tables_until_records_or_code_change(folder, tmp_path
             "verified: first\n" in output, page.read_text().count("over all, verified") == 1,
             pair["verified"] == {"first": True, "second": False},
         }  # fmt: skip
-        (shown,) = places
-        return shown
+        (verdict,) = places
+        return verdict
 
     assert not is_shown()
     verify_run(folder)

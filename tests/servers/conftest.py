@@ -91,8 +91,8 @@ def _wait(process: subprocess.Popen[bytes], log: Path) -> str:
     """Wait until the server says where it is."""
     end = time.monotonic() + START
     while time.monotonic() < end:
-        if found := ADDRESS.search(log.read_text()):
-            return found.group(1)
+        if match := ADDRESS.search(log.read_text()):
+            return match.group(1)
         if process.poll() is not None:
             break
         time.sleep(0.2)

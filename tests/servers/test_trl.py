@@ -99,12 +99,12 @@ def test_grpo_steps_on_episodes_that_are_gymnasiums(env_id, tmp_path, monkeypatc
     )  # fmt: skip
     probe = make(env_id)
     probe.reset(seed=0)
-    actions, said, pictures = probe.legal_actions(), [], []
+    actions, batches, pictures = probe.legal_actions(), [], []
 
     def speak(prompts, images, *others, **options):
         pictures.append([len(each) for each in images])
-        words = [actions[(len(said) + index) % len(actions)] for index in range(len(prompts))]
-        said.append(words)
+        words = [actions[(len(batches) + index) % len(actions)] for index in range(len(prompts))]
+        batches.append(words)
         return [trainer.processing_class.tokenizer(CALL.format(word))["input_ids"] for word in words], None
 
     monkeypatch.setattr(trainer, "_generate_single_turn", speak)
@@ -116,7 +116,7 @@ def test_grpo_steps_on_episodes_that_are_gymnasiums(env_id, tmp_path, monkeypatc
         env = make(env_id, image_size=(64, 96), parser=ActionParser())
         env.reset(seed=game.seed)
         assert game.get_reward() == sum(env.step(reply)[1] for reply in game.replies)
-        assert game.replies[0] == said[0][index]
+        assert game.replies[0] == batches[0][index]
     seeds = [game.seed for game in trainer.environments]
     assert seeds[0] == seeds[1] != seeds[2] == seeds[3]  # a group plays one episode
     one, two, three, four = (game.get_reward() for game in trainer.environments)

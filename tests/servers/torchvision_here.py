@@ -21,11 +21,11 @@ KEPT: list[torch.library.Library] = []
 def make_importable() -> bool:
     """Define the operators that torchvision misses, before it is first imported; return whether
     that was needed."""
-    found = importlib.util.find_spec("torchvision")
-    if found is None or not found.origin or KEPT:
+    spec = importlib.util.find_spec("torchvision")
+    if spec is None or not spec.origin or KEPT:
         return bool(KEPT)
     try:
-        for path in Path(found.origin).parent.glob("_C*.so"):
+        for path in Path(spec.origin).parent.glob("_C*.so"):
             torch.ops.load_library(str(path))
         return False
     except OSError:

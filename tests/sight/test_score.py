@@ -26,11 +26,11 @@ HISTORY, TEXT, DIGIT, SIDE = (f"vlgym/See{name}-v0" for name in ("History", "Tex
 def questions(env_id: str, count: int) -> tuple[Answer, ...]:
     """The first test questions of a probe, unanswered."""
     env = make(env_id, image_size=(16, 16))
-    asked = []
+    answers = []
     for number in range(count):
         env.reset(seed=episode_seed(env_id, "test", number))
-        asked.append(read_question(env))
-    return tuple(asked)
+        answers.append(read_question(env))
+    return tuple(answers)
 
 
 def read_question(env: Any) -> Answer:
@@ -39,8 +39,8 @@ def read_question(env: Any) -> Answer:
 
 
 @cache
-def answered(question: Answer, given: str | None) -> Answer:
-    return replace(question, choice=given)
+def answered(question: Answer, choice: str | None) -> Answer:
+    return replace(question, choice=choice)
 
 
 @cache
@@ -74,11 +74,11 @@ def know_often(question: Answer, rng: np.random.Generator) -> str:
 
 def see(place: Callable[[int], int]) -> Model:
     """A model that names the picture at another place than the asked one."""
-    return lambda asked, rng: asked.shown[place(asked.asked)] if asked.shown else asked.answer
+    return lambda item, rng: item.shown[place(item.asked)] if item.shown else item.answer
 
 
 def guess_where(unknown: Callable[[Answer], bool]) -> Model:
-    return lambda asked, rng: guess(asked, rng) if unknown(asked) else asked.answer
+    return lambda item, rng: guess(item, rng) if unknown(item) else item.answer
 
 
 def answer_parts(sighted: Model, seed: int) -> dict[str, list[Answer]]:
@@ -86,7 +86,7 @@ def answer_parts(sighted: Model, seed: int) -> dict[str, list[Answer]]:
     rng, parts = np.random.default_rng(seed), {}
     for env_id, key, pictures, count in list_parts():
         model = sighted if pictures == "shown" else guess
-        parts[key] = [answered(asked, model(asked, rng)) for asked in questions(env_id, count)]
+        parts[key] = [answered(item, model(item, rng)) for item in questions(env_id, count)]
     return parts
 
 
@@ -116,11 +116,11 @@ def test_a_model_that_guesses_is_called_blind() -> None:
 def test_one_answer_that_is_often_right_by_accident_is_no_sight() -> None:
     side = questions(SIDE, 12)
     right = ["right"] * 11 + ["left"]
-    answers = [replace(asked, answer=answer) for asked, answer in zip(side, right, strict=True)]
-    digits = [answered(asked, asked.answer) for asked in questions(DIGIT, 12)]
+    answers = [replace(item, answer=answer) for item, answer in zip(side, right, strict=True)]
+    digits = [answered(item, item.answer) for item in questions(DIGIT, 12)]
     for answer in ("right", "left"):
-        given = [replace(asked, choice=answer) for asked in answers]
-        report = judge_answers({SIDE: given, DIGIT: digits})
+        choices = [replace(item, choice=answer) for item in answers]
+        report = judge_answers({SIDE: choices, DIGIT: digits})
         assert find(report, SIDE).verdict == "too few"
         assert find(report, SIDE).p == 1.0
 
@@ -157,10 +157,10 @@ def test_the_sentence_on_a_blind_model_gives_the_counts_and_what_to_check() -> N
 @pytest.mark.parametrize(
     ("place", "named", "words"),
     [
-        (lambda asked: 3, (3, 3, 3, 3), "the model names the last: only the last one seems to arrive"),
-        (lambda asked: 3 - asked, (3, 2, 1, 0), "Asked for the first picture of a history, the model names the last, "
+        (lambda index: 3, (3, 3, 3, 3), "the model names the last: only the last one seems to arrive"),
+        (lambda index: 3 - index, (3, 2, 1, 0), "Asked for the first picture of a history, the model names the last, "
          "and so on: the pictures arrive in reverse order."),
-        (lambda asked: (asked + 1) % 4, (1, 2, 3, 0), "arrive in another order: asked for the first the second, "),
+        (lambda index: (index + 1) % 4, (1, 2, 3, 0), "arrive in another order: asked for the first the second, "),
     ],
     ids=["last", "reversed", "shifted"],
 )  # fmt: skip
@@ -174,17 +174,17 @@ def test_other_pictures_are_named(place: Callable[[int], int], named: tuple[int,
 
 
 def test_a_model_that_knows_the_last_picture_and_guesses_the_others_gets_only_that_one() -> None:
-    model = guess_where(lambda asked: bool(asked.shown) and asked.asked < 3)
+    model = guess_where(lambda item: bool(item.shown) and item.asked < 3)
     reports = [simulate(model, seed) for seed in range(30)]
     lines = [report.warnings for report in reports]
-    said = [line for line in lines if len(line) == 1 and "only the last one seems to arrive" in line[0]]
-    assert len(said) >= 24  # some guess the others well enough to look sighted
+    warnings = [line for line in lines if len(line) == 1 and "only the last one seems to arrive" in line[0]]
+    assert len(warnings) >= 24  # some guess the others well enough to look sighted
     assert all(report.sees for report in reports)
-    assert "the model knows the last one (3 of 3 right), not the others" in said[0][0]
+    assert "the model knows the last one (3 of 3 right), not the others" in warnings[0][0]
 
 
 def test_a_model_that_reads_no_small_text_is_told_the_smallest_it_reads() -> None:
-    report = simulate(guess_where(lambda asked: asked.level == "small"))
+    report = simulate(guess_where(lambda item: item.level == "small"))
     probe = find(report, TEXT)
     read = {level.name: level.read for level in probe.levels}
     assert read == {"small": False, "medium": True, "large": True}
@@ -234,23 +234,23 @@ def test_answers_that_are_right_without_the_pictures_show_no_sight() -> None:
 
 
 def test_few_questions_are_not_judged_fewer_for_two_probes() -> None:
-    parts = {SIDE: [replace(asked, choice="left") for asked in questions(SIDE, 4)]}
+    parts = {SIDE: [replace(item, choice="left") for item in questions(SIDE, 4)]}
     report = judge_answers(parts)
     assert (report.sees, report.probes[0].verdict, report.warnings) == (None, "too few", ())
-    asked = enumerate(questions(DIGIT, 5))
-    five = [replace(each, answer=str(n), choice=str(n)) for n, each in asked]  # p = 1 / 5!
+    pairs = enumerate(questions(DIGIT, 5))
+    five = [replace(each, answer=str(n), choice=str(n)) for n, each in pairs]  # p = 1 / 5!
     assert find(judge_answers({DIGIT: five}), DIGIT).verdict == "sighted"
-    side = [answered(asked, asked.answer) for asked in questions(SIDE, 12)]
+    side = [answered(item, item.answer) for item in questions(SIDE, 12)]
     assert find(judge_answers({DIGIT: five, SIDE: side}), DIGIT).verdict == "too few"
 
 
 @pytest.mark.parametrize(("swapped", "named"), [(5, (1, 0, 2, 3)), (4, None)])
 def test_another_order_leads_by_four_answers(swapped: int, named: tuple[int, ...] | None) -> None:
     """The first two pictures are exchanged in `swapped` answers; the other two are always right."""
-    first = [asked for asked in questions(HISTORY, 12) if asked.asked < 2]
-    others = [answered(asked, asked.answer) for asked in questions(HISTORY, 12) if asked.asked >= 2]
-    given = [*(asked.shown[1 - asked.asked] for asked in first[:swapped]), first[swapped].answer, None, None]
-    answers = [replace(asked, choice=said) for asked, said in zip(first, given, strict=False)]
+    first = [item for item in questions(HISTORY, 12) if item.asked < 2]
+    others = [answered(item, item.answer) for item in questions(HISTORY, 12) if item.asked >= 2]
+    choices = [*(item.shown[1 - item.asked] for item in first[:swapped]), first[swapped].answer, None, None]
+    answers = [replace(item, choice=choice) for item, choice in zip(first, choices, strict=False)]
     order = find(judge_answers({HISTORY: [*answers, *others]}), HISTORY).order
     assert len(first) == 6
     assert order.named == named
@@ -280,8 +280,8 @@ class Simulated:
         for turn in turns:
             env = unwrap(turn.env)
             waits = env.legal_actions() == ["next"]
-            said = "next" if waits else self.model(read_question(env), self.rng)
-            replies.append(Reply("I cannot tell." if said is None else f"<action>{said}</action>"))
+            word = "next" if waits else self.model(read_question(env), self.rng)
+            replies.append(Reply("I cannot tell." if word is None else f"<action>{word}</action>"))
         return replies
 
 
@@ -302,7 +302,7 @@ def test_records_of_a_model_that_sees_show_sight_everywhere() -> None:
 
 
 def test_a_random_action_in_place_of_an_unreadable_reply_is_no_answer() -> None:
-    episodes = play(DIGIT, lambda asked, rng: None, 30, invalid_action="published")
+    episodes = play(DIGIT, lambda item, rng: None, 30, invalid_action="published")
     assert any(episode[-1].success for episode in episodes)  # by accident
     share = judge({DIGIT: episodes}).probes[0].shown
     assert (share.right, share.unreadable) == (0, 30)

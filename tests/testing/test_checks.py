@@ -230,8 +230,8 @@ def test_the_fingerprint_is_stable_and_moves_with_text_reward_rules_and_every_sp
         paying(lambda env, reward, split=split: reward * (1 + (env.seed_split == split)))
         for split in ("train", "val", "test")
     ]
-    found = [base, measure(Walk, spec, max_turns=7), *(measure(cls, spec) for cls in others)]
-    assert len({each.fingerprints[-1] for each in found}) == 7
+    results = [base, measure(Walk, spec, max_turns=7), *(measure(cls, spec) for cls in others)]
+    assert len({each.fingerprints[-1] for each in results}) == 7
 
 
 def test_the_fingerprint_sees_a_rule_that_only_a_probe_reaches() -> None:

@@ -54,8 +54,8 @@ def serving(*options: str, **variables: str) -> Iterator[tuple[str, subprocess.P
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    with serving(",".join(IDS), "--sessions", str(SESSIONS)) as found:
-        yield found
+    with serving(",".join(IDS), "--sessions", str(SESSIONS)) as pair:
+        yield pair
 
 
 def list_workers(process: subprocess.Popen[str]) -> list[str]:
@@ -77,22 +77,22 @@ def differences(result: Any, observation: Any, reward: float | None, over: bool,
 
 @pytest.mark.parametrize("env_id", IDS)
 def test_episodes_are_gymnasiums_byte_for_byte(server, env_id, record_property):
-    here, turns, found = gymnasium.make(env_id, disable_env_checker=True), 0, 0
+    here, turns, count = gymnasium.make(env_id, disable_env_checker=True), 0, 0
     with GenericEnvClient(f"{server[0]}/{env_id}").sync() as env:
         for number in range(EPISODES):
             rng, seed = np.random.default_rng(number), episode_seed(env_id, "train", number)
             observation, info = here.reset(seed=seed)
-            found += differences(env.reset(seed=seed), observation, None, False, info)
+            count += differences(env.reset(seed=seed), observation, None, False, info)
             over = False
             while not over:
                 reply = f"<action>{rng.choice([*here.unwrapped.legal_actions(), 'nothing'])}</action>"
                 observation, reward, terminated, truncated, info = here.step(reply)
                 over, turns = terminated or truncated, turns + 1
-                found += differences(env.step({"reply": reply}), observation, float(reward), over, info)
+                count += differences(env.step({"reply": reply}), observation, float(reward), over, info)
             state = env.state()
             assert (state["seed"], state["env_id"]) == (seed, env_id)
-    record_property("comparison", f"{env_id}: {EPISODES} episodes, {turns} turns, {found} differences")
-    assert found == 0
+    record_property("comparison", f"{env_id}: {EPISODES} episodes, {turns} turns, {count} differences")
+    assert count == 0
 
 
 def validate(*words: str) -> str:
@@ -245,11 +245,11 @@ def test_a_long_body_is_not_read(server, path, chunks):
     ],
 )
 def test_a_wrong_body_is_one_line(server, path, body, status, line):
-    found, told = refused(f"{server[0]}/{IDS[0]}/{path}", body)
-    assert status in (found, found // 100)
-    assert line in told
-    assert "Traceback" not in told
-    assert told.isprintable()
+    code, text = refused(f"{server[0]}/{IDS[0]}/{path}", body)
+    assert status in (code, code // 100)
+    assert line in text
+    assert "Traceback" not in text
+    assert text.isprintable()
 
 
 def test_an_environment_that_raises_is_one_line(tmp_path):
@@ -278,12 +278,12 @@ def test_with_a_token_every_request_needs_it():
 
 
 @pytest.mark.parametrize(
-    ("said", "line"),
+    ("env_id", "line"),
     [("vlgym/NumberLin-v1", "Nearest: vlgym/NumberLine-v1"), (IDS[0], "Address already in use")],
 )
-def test_a_server_that_cannot_begin_says_why(said, line):
+def test_a_server_that_cannot_begin_says_why(env_id, line):
     with socket.create_server(("127.0.0.1", 0)) as other:
-        command = [sys.executable, "-m", "vlgym", "serve", said, "--port", str(other.getsockname()[1])]
+        command = [sys.executable, "-m", "vlgym", "serve", env_id, "--port", str(other.getsockname()[1])]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert line in done.stderr

@@ -49,9 +49,9 @@ def test_an_episode_of_skyrls_is_gymnasiums(env_id, record_property):
         messages, _ = game.init(row["prompt"])
         text, done = observation["text"], False
         while not done:
-            shown, told = read(messages)
-            assert np.array_equal(shown, observation["image"])
-            assert told == text
+            picture, words = read(messages)
+            assert np.array_equal(picture, observation["image"])
+            assert words == text
             reply = f"<action>{rng.choice([*env.unwrapped.legal_actions(), 'nothing'])}</action>"
             observation, reward, terminated, truncated, info = env.step(reply)
             out = game.step(reply)

@@ -42,7 +42,7 @@ def test_vf_eval_plays_the_episodes_of_a_replay(env_id, further, tmp_path, recor
             [str(BIN / "vf-eval"), "@", "eval.toml", "--no-push", "-o", "out"], cwd=tmp_path,
             env={**os.environ, **variables}, capture_output=True, text=True, timeout=500,
         )  # fmt: skip
-        asked = server.asked
+        requests = server.requests
     (log,) = (tmp_path / "out").glob("*/traces.jsonl")
     traces = {
         trace["task"]["data"]["seed"]: trace
@@ -71,9 +71,9 @@ def test_vf_eval_plays_the_episodes_of_a_replay(env_id, further, tmp_path, recor
         assert trace["metrics"]["invalid_turns"] == sum(row["invalid"] for row in rows)
         (last,) = (
             each
-            for each in asked
+            for each in requests
             if len(each.pictures) == len(pictures) and all(map(np.array_equal, each.pictures, pictures))
         )
-        shown = [m["content"][1]["text"] for m in last.body["messages"] if m["role"] == "user"]
-        assert shown == texts[:-1]
+        prompts = [m["content"][1]["text"] for m in last.body["messages"] if m["role"] == "user"]
+        assert prompts == texts[:-1]
     record_property("comparison", f"{env_id}: {EPISODES} episodes, {turns} turns, 0 differences")

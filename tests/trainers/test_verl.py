@@ -42,7 +42,7 @@ class Server:
     """Says random actions that are legal, or nonsense, and plays them in Gymnasium's environment.
 
     Attributes:
-        asked: (ids of the prompt, pictures) of each request.
+        requests: (ids of the prompt, pictures) of each request.
         replies: in their order.
         results: what Gymnasium's environment answered.
     """
@@ -50,12 +50,12 @@ class Server:
     def __init__(self, tokenizer: Any, env: gymnasium.Env, seed: int, log_probs: bool = True) -> None:
         self.tokenizer, self.env, self.log_probs = tokenizer, env, log_probs
         self.rng = np.random.default_rng(seed)
-        self.asked: list[tuple[list[int], list[Any]]] = []
+        self.requests: list[tuple[list[int], list[Any]]] = []
         self.replies: list[str] = []
         self.results: list[tuple[Any, ...]] = []
 
     async def generate(self, request_id: str, *, prompt_ids, sampling_params, image_data) -> TokenOutput:
-        self.asked.append((list(prompt_ids), image_data))
+        self.requests.append((list(prompt_ids), image_data))
         legal = self.env.unwrapped.legal_actions()
         action = "nothing" if self.rng.random() < 0.1 else self.rng.choice(legal)
         self.replies.append(f"<action>{action}</action>")
@@ -81,14 +81,14 @@ def play(row: dict[str, Any], processor: Any, server: Server, room: int = ROOM, 
 
 def read_batch(out: AgentLoopOutput) -> dict[str, Any]:
     """Return what verl's trainer finds of an episode, twice in a batch, in its tensor dict."""
-    told = [out.extra_fields["reward_extra_info"]] * 2
-    columns = {key: np.array([each[key] for each in told]) for key in told[0]}
+    infos = [out.extra_fields["reward_extra_info"]] * 2
+    columns = {key: np.array([each[key] for each in infos]) for key in infos[0]}
     for key, value in out.extra_fields.items():  # as `AgentLoopWorker._postprocess` does
         columns[key] = np.empty(2, dtype=object)
         columns[key][:] = [value] * 2
     batch = DataProto.from_dict(tensors={"x": torch.zeros(2)}, non_tensors=columns).to_tensordict()
-    found = DataProto.from_tensordict(batch).non_tensor_batch
-    return {key: values[1] for key, values in found.items()}
+    arrays = DataProto.from_tensordict(batch).non_tensor_batch
+    return {key: values[1] for key, values in arrays.items()}
 
 
 @pytest.mark.parametrize("env_id", IDS)
@@ -105,12 +105,12 @@ def test_an_episode_of_verls_is_gymnasiums(env_id, log_probs, processor, record_
         pictures, texts, total = [observation["image"]], [observation["text"]], 0.0
         invalid, batch = 0, read_batch(out)
         for index in range(len(server.replies)):
-            ids, shown = server.asked[index]
-            assert all(map(np.array_equal, shown, pictures))
-            assert len(shown) == len(pictures)
-            said = tokenizer.decode(ids)
-            assert said.count("<|vision_start|>") == len(pictures)
-            assert all(text in said for text in texts)
+            ids, images = server.requests[index]
+            assert all(map(np.array_equal, images, pictures))
+            assert len(images) == len(pictures)
+            prompt = tokenizer.decode(ids)
+            assert prompt.count("<|vision_start|>") == len(pictures)
+            assert all(text in prompt for text in texts)
             observation, reward, terminated, truncated, info = server.results[index]
             pictures.append(observation["image"])
             texts.append(info["vlgym"]["turn_text"])
@@ -121,19 +121,19 @@ def test_an_episode_of_verls_is_gymnasiums(env_id, log_probs, processor, record_
         assert len(batch["turns"]) == len(batch["turn_scores"]) == len(server.replies)
         assert out.reward_score == total
         assert (batch["success"], batch["invalid_turns"]) == (info["success"], invalid)
-        kept = out.multi_modal_data["images"]
-        assert all(map(np.array_equal, kept, pictures))
-        assert len(kept) == len(pictures) - 1
+        output_images = out.multi_modal_data["images"]
+        assert all(map(np.array_equal, output_images, pictures))
+        assert len(output_images) == len(pictures) - 1
         learnt = [token for token, mine in zip(out.response_ids, out.response_mask, strict=True) if mine]
         assert tokenizer.decode(learnt) == "".join(f"{reply}<|im_end|>" for reply in server.replies)
         assert (out.response_logprobs is not None) == log_probs
         if log_probs:
             assert out.response_logprobs == [-1.0 if mine else 0.0 for mine in out.response_mask]
-        assert out.prompt_ids == server.asked[0][0]
+        assert out.prompt_ids == server.requests[0][0]
         assert out.num_turns == 2 * len(server.replies)
         whole = [*out.prompt_ids, *out.response_ids]  # with the trainer's number of tokens for each picture
         text = re.sub(r"(<\|image_pad\|>)+", "<|image_pad|>", tokenizer.decode(whole))
-        assert processor(text=[text], images=kept)["input_ids"][0] == whole
+        assert processor(text=[text], images=output_images)["input_ids"][0] == whole
     record_property("comparison", f"{env_id}: {EPISODES} episodes, {turns} turns, 0 differences")
 
 

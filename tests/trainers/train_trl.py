@@ -112,14 +112,14 @@ class Replay:
 
     def __call__(self, *, environments: list[Any], seed: list[int], **_: Any) -> list[None]:
         env = gymnasium.make(ENV, parser=ActionParser(), disable_env_checker=True, **ARGUMENTS)
-        for game, asked in zip(environments, seed, strict=True):
-            assert game.seed == asked
-            env.reset(seed=asked)
-            for reply, told in zip(game.replies, game.turns, strict=True):
+        for game, number in zip(environments, seed, strict=True):
+            assert game.seed == number
+            env.reset(seed=number)
+            for reply, row in zip(game.replies, game.turns, strict=True):
                 _, reward, _, _, info = env.step(reply)
-                assert told == make_row(reward, info)
+                assert row == make_row(reward, info)
                 self.turns += 1
-            assert game.get_reward() == sum(told["reward"] for told in game.turns)
+            assert game.get_reward() == sum(row["reward"] for row in game.turns)
         return [None] * len(environments)
 
 

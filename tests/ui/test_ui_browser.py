@@ -77,8 +77,8 @@ def wait(driver, css: str, text: str = ""):
     """The first element that fits and holds a text, when it is there."""
 
     def look(_: object):
-        found = [each for each in driver.find_elements(By.CSS_SELECTOR, css) if text in each.text]
-        return found[0] if found else False
+        nodes = [each for each in driver.find_elements(By.CSS_SELECTOR, css) if text in each.text]
+        return nodes[0] if nodes else False
 
     return Wait(driver, SECONDS, ignored_exceptions=[Exception]).until(look, f"{css} {text}")
 

@@ -66,7 +66,7 @@ def test_a_game_is_recorded_as_an_evaluation_of_the_policy_human(tmp_path: Path)
     client = ask(tmp_path)
     address, _ = begin(client, episodes="2")
     view = client.get(f"{address}?view=1").text
-    shown = re.findall(r'class="message".*?</section>', view, re.DOTALL)
+    sections = re.findall(r'class="message".*?</section>', view, re.DOTALL)
     first = play_out(client, address)
     assert ">Won<" in first
     assert "episode 2 of 2" in send(client, address, first, next="1")
@@ -80,7 +80,7 @@ def test_a_game_is_recorded_as_an_evaluation_of_the_policy_human(tmp_path: Path)
     (watched,) = re.findall(r'href="(/run/\w+)">Watch', last)
     assert client.get(watched).text.count('<td><a href="/turn/') == 2
     prompt = next(iter(read_trajectories(folder)))[0].messages
-    for message, text in zip(prompt, shown, strict=True):  # the model's view is the prompt
+    for message, text in zip(prompt, sections, strict=True):  # the model's view is the prompt
         words = [part["text"] for part in message["content"] if part["type"] == "text"]
         assert [each for each in words if each not in html.unescape(text)] == []
         assert f">{message['role']}<" in text

@@ -206,9 +206,9 @@ def test_two_runs_stand_side_by_side_on_a_seed_that_both_played(tmp_path: Path) 
     write(tmp_path / "b", play(1, (0.0, 0.0, 0.5), success=False), play(8, seed=88))
     client = ask(tmp_path)
     pages = [client.get(link).text for link in links(client.get("/episodes").text)]
-    found = [address for page in pages for address in re.findall(r'same seed: <a href="(/side/[^"]*)">', page)]
-    assert len(found) == 2  # one from each side
-    last = client.get(found[0].rpartition("/")[0] + "/2").text
+    addresses = [address for page in pages for address in re.findall(r'same seed: <a href="(/side/[^"]*)">', page)]
+    assert len(addresses) == 2  # one from each side
+    last = client.get(addresses[0].rpartition("/")[0] + "/2").text
     for words in ("turn <b>3</b> of 3", "saw at turn 2", "saw at turn 3"):
         assert words in last
     assert last.count("ended at turn 2") == 1  # the other one goes on
@@ -289,8 +289,8 @@ def test_of_a_long_episode_a_window_around_the_turn_is_shown(tmp_path: Path) -> 
     address, _ = open_first(client)
     for turn, first in ((0, 1), (150, 101), (299, 201)):
         page = client.get(address.removesuffix("0") + str(turn)).text
-        shown = [int(number) for number in re.findall(r">turn (\d+)</a>", page)]
-        assert shown == [*range(first, first + 100)]
+        turns = [int(number) for number in re.findall(r">turn (\d+)</a>", page)]
+        assert turns == [*range(first, first + 100)]
 
 
 def test_curves_stand_where_their_values_say(tmp_path: Path) -> None:

@@ -132,8 +132,8 @@ def test_bias_and_variance_are_those_that_were_put_in_whatever_the_noise_of_the_
     truth = rng.normal(size=20)[alike]
     bias = np.where(np.arange(20) % 2, 0.3, -0.3)[alike]
     a, b, x = (truth + rng.normal(0, s, TURNS) for s in (0.5, 0.5, 0.7))
-    found = decompose(x + bias, a, b, group, alike)
-    assert found == (pytest.approx(0.3, abs=0.02), pytest.approx(0.49, abs=0.03))
+    parts = decompose(x + bias, a, b, group, alike)
+    assert parts == (pytest.approx(0.3, abs=0.02), pytest.approx(0.49, abs=0.03))
     same = rng.normal(0, 1, 100)[group]  # errors that a group shares are no bias
     assert not decompose(x + same, a, b, group, alike)[0] > 0.15
     assert np.isnan(decompose(x, a, b, group, np.arange(TURNS))[0])
@@ -146,9 +146,9 @@ def test_ties_count_half_zeros_are_counted_and_signs_that_nobody_knows_are_left_
     x = truth.copy()
     x[200:600] = 0
     x[600:700] *= -1
-    found = measure(*lay(x, truth, truth, 0.1))
-    assert found["sign"] == pytest.approx((0.5 * 400 + 300) / 800)
-    assert (found["zero"], found["sure"], found["turns"]) == (0.4, 0.8, 1000)
+    figures = measure(*lay(x, truth, truth, 0.1))
+    assert figures["sign"] == pytest.approx((0.5 * 400 + 300) / 800)
+    assert (figures["zero"], figures["sure"], figures["turns"]) == (0.4, 0.8, 1000)
 
 
 def test_turns_of_one_group_are_one_observation():

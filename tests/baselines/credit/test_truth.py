@@ -60,7 +60,7 @@ def test_episodes_in_tensors_have_the_frequencies_and_returns_of_their_values():
 def test_the_true_gradient_is_the_derivative_of_the_value():
     drawn, logits, step = draw_starts(2, 0, 1), np.log(noisy(0.5) / (1 - noisy(0.5))), 1e-4
     plus = 1 / (1 + np.exp(-logits))
-    found = true_gradient(play_lines(drawn, plus, size=20_000, seed=0), plus) / 20_000
+    gradient = true_gradient(play_lines(drawn, plus, size=20_000, seed=0), plus) / 20_000
     expected = torch.zeros(36).double()
     for place in range(36):
         ends = []
@@ -69,7 +69,7 @@ def test_the_true_gradient_is_the_derivative_of_the_value():
             moved.flat[place] += sign * step
             ends.append(solve(drawn, 1 / (1 + np.exp(-moved)), 1.0)[0][20, 0, 0, drawn[0][0]])
         expected[place] = (ends[0] - ends[1]) / (2 * step)
-    assert torch.allclose(found, expected, atol=0.02)
+    assert torch.allclose(gradient, expected, atol=0.02)
     assert float(expected.abs().max()) > 0.3
 
 
@@ -147,9 +147,9 @@ def test_branches_of_a_state_meet_other_luck_and_one_seed_meets_the_same():
     first = lambda env: (env.legal_actions()[:1], [1.0])  # noqa: E731
     env.reset(seed=1)
     state = env.get_state()
-    found = [branch(env, state, None, first, seed, 1.0) for seed in range(12)]
-    assert len(set(found)) > 1
-    assert found == [branch(env, state, None, first, seed, 1.0) for seed in range(12)]
+    returns = [branch(env, state, None, first, seed, 1.0) for seed in range(12)]
+    assert len(set(returns)) > 1
+    assert returns == [branch(env, state, None, first, seed, 1.0) for seed in range(12)]
 
 
 def test_halves_and_episodes_share_no_luck_and_all_turns_of_a_group_begin_alike():

@@ -36,18 +36,18 @@ def learner_that_values(module: Any, **changes: Any) -> Any:
 def watched_update(module: Any, number: int = 5, **changes: Any) -> SimpleNamespace:
     """An update whose weights move after the rollout, then stand still: what a hand needs of it."""
     learner = learner_that_values(module, lr=1e-9, value_lr=1e-9, **changes)
-    found = SimpleNamespace(
+    record = SimpleNamespace(
         learner=learner, rows={"policy": [], "value": []}, moved=[], seen=by_hand.watch_rollout(learner)
     )
     policy_step, value_step = learner.policy_step, learner.value_step
 
     def noted_policy_step(batch, rows, *rest):
-        found.rows["policy"].append(rows.tolist())
-        found.moved.append(policy_step(batch, rows, *rest))
-        return found.moved[-1]
+        record.rows["policy"].append(rows.tolist())
+        record.moved.append(policy_step(batch, rows, *rest))
+        return record.moved[-1]
 
     def noted_value_step(batch, rows, *rest):
-        found.rows["value"].append(rows.tolist())
+        record.rows["value"].append(rows.tolist())
         return value_step(batch, rows, *rest)
 
     learner.policy_step, learner.value_step = noted_policy_step, noted_value_step
@@ -58,10 +58,10 @@ def watched_update(module: Any, number: int = 5, **changes: Any) -> SimpleNamesp
         return learn(batch, update)
 
     learner.update = learn_later
-    found.steps = Steps(learner)
-    found.batch, found.metrics = make_update(learner, number)
-    found.advantages, found.returns = by_hand.advantages_and_returns(learner, found.seen, penalty=0.7)
-    return found
+    record.steps = Steps(learner)
+    record.batch, record.metrics = make_update(learner, number)
+    record.advantages, record.returns = by_hand.advantages_and_returns(learner, record.seen, penalty=0.7)
+    return record
 
 
 def check_passes(rows: list[list[int]], epochs: int, size: int, count: int) -> None:
@@ -115,8 +115,8 @@ def test_each_pass_takes_every_step_once(update):
 def test_an_update_makes_no_further_step_once_the_policy_is_beyond_the_target_kl(update):
     for target in (0.0, sum(sorted(update.moved)[2:4]) / 2):
         steps = 1 + next(at for at, moved in enumerate(update.moved) if moved > target)
-        found = watched_update(vldac, kl_coef=0.3, micro_batch=3, target_kl=target)
-        assert (len(found.moved), len(found.rows["value"])) == (steps, 24)
+        record = watched_update(vldac, kl_coef=0.3, micro_batch=3, target_kl=target)
+        assert (len(record.moved), len(record.rows["value"])) == (steps, 24)
 
 
 def test_how_far_the_policy_moved_weighs_forward_passes_by_their_steps(update):
@@ -150,15 +150,15 @@ def policy_parts(update: SimpleNamespace, estimator: str) -> list[torch.Tensor]:
 
 def test_policy_gradients_are_those_of_the_clipped_loss_and_the_kl_by_hand(update):
     parts = policy_parts(update, "k2")
-    for rows, found in zip(update.rows["policy"], update.steps.gradients("policy"), strict=True):
-        by_hand.close(found, sum(parts[i] for i in rows) / len(rows), update.learner.weights.parameters)
+    for rows, grads in zip(update.rows["policy"], update.steps.gradients("policy"), strict=True):
+        by_hand.close(grads, sum(parts[i] for i in rows) / len(rows), update.learner.weights.parameters)
 
 
 def test_value_gradients_are_those_of_the_squared_error_by_hand(update):
     head = update.learner.value
-    for rows, found in zip(update.rows["value"], update.steps.gradients("value"), strict=True):
+    for rows, grads in zip(update.rows["value"], update.steps.gradients("value"), strict=True):
         errors = [head(update.batch.samples[i].hidden[None])[0] - update.returns[i] for i in rows]
-        by_hand.close(found, sum(e * e for e in errors) / (2 * len(rows)), list(head.parameters()))
+        by_hand.close(grads, sum(e * e for e in errors) / (2 * len(rows)), list(head.parameters()))
 
 
 def test_rollouts_are_valued_by_the_averaged_head():
@@ -184,8 +184,8 @@ def test_the_averaged_head_goes_3_per_cent_of_the_way_at_each_step(stop_gradient
     make_update(learner, 5)
     moved = [(a - b).abs().max() for a, b in zip(mean, head.parameters(), strict=True)]
     assert max(moved) > 1e-3
-    for expected, found in zip(mean, learner.steady.module.parameters(), strict=True):
-        torch.testing.assert_close(found, expected)
+    for expected, parameter in zip(mean, learner.steady.module.parameters(), strict=True):
+        torch.testing.assert_close(parameter, expected)
 
 
 def test_the_scale_of_rewards_is_not_that_of_the_penalty():
@@ -235,8 +235,8 @@ def test_the_value_head_tells_states_apart_while_the_model_moves_under_it():
 @pytest.mark.parametrize("estimator", ["k1", "k3"])
 def test_other_kl_estimators_are_those_by_hand(estimator):
     update = watched_update(vldac, kl_coef=2.0, kl_estimator=estimator, epochs=1, minibatch=100)
-    ((found,), parts) = update.steps.gradients("policy"), policy_parts(update, estimator)
-    by_hand.close(found, sum(parts) / len(parts), update.learner.weights.parameters)
+    ((grads,), parts) = update.steps.gradients("policy"), policy_parts(update, estimator)
+    by_hand.close(grads, sum(parts) / len(parts), update.learner.weights.parameters)
 
 
 @pytest.mark.parametrize("module", [vldac, rl4vlm, loop, archer])  # GRPO makes the steps of LOOP
@@ -311,11 +311,11 @@ def test_the_value_head_moves_the_model_only_where_it_is_asked_to():
     mask = torch.ones(1, len(sample.ids)) > 0
     states = learner.weights.engine.score_states([sample.prompt], sample.ids[None], mask)[1]
     assert learner.value(states).requires_grad
-    for asked in ({}, {"stop_gradient": True}, {"stop_gradient": False}):
+    for options in ({}, {"stop_gradient": True}, {"stop_gradient": False}):
         gradients = torch.autograd.grad(
-            learner.value(states, **asked).sum(), learner.weights.parameters, retain_graph=True, allow_unused=True
+            learner.value(states, **options).sum(), learner.weights.parameters, retain_graph=True, allow_unused=True
         )
-        assert any(g is not None for g in gradients) == (asked == {"stop_gradient": False})
+        assert any(g is not None for g in gradients) == (options == {"stop_gradient": False})
 
 
 def test_rl4vlms_gradients_weigh_the_thoughts_and_reach_the_model_from_the_value_head():
@@ -349,8 +349,8 @@ def test_rl4vlms_gradients_weigh_the_thoughts_and_reach_the_model_from_the_value
     assert thoughtful > unreadable > 0
     trained = {"policy": learner.weights.parameters, "value": list(learner.value.parameters())}
     for name, parameters in trained.items():
-        for rows, found in zip(update.rows["policy"], update.steps.gradients(name)[-6:], strict=True):
-            by_hand.close(found, sum(parts[i] for i in rows) / len(rows), parameters)
+        for rows, grads in zip(update.rows["policy"], update.steps.gradients(name)[-6:], strict=True):
+            by_hand.close(grads, sum(parts[i] for i in rows) / len(rows), parameters)
 
 
 def test_the_value_loss_does_not_drown_the_policys_gradient():

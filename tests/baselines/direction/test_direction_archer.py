@@ -40,8 +40,8 @@ def test_the_buffer_holds_every_step_with_the_references_features_its_reward_and
         t, n = divmod(number, 3)
         record = played[t][n]
         arm = by_hand.arm_of(learner, record.extra)
-        shown = int(re.search(r"\d+", record.text)[0])
-        assert row.reward == pytest.approx(-0.7 if arm is None else float(arm == right_arm(shown)))
+        cue = int(re.search(r"\d+", record.text)[0])
+        assert row.reward == pytest.approx(-0.7 if arm is None else float(arm == right_arm(cue)))
         ids = record.extra.ids[None]
         mask = torch.ones_like(ids, dtype=torch.bool)
         state, action = engine.reply_states([record.extra.prompt], ids, mask)
@@ -107,8 +107,8 @@ def test_the_critics_and_their_targets_move_as_by_hand():
         with torch.no_grad():
             for slow, fast in zip(targets.parameters(), critics.parameters(), strict=True):
                 slow.copy_(0.7 * slow + 0.3 * fast)
-    for found, expected in ((learner.critics, critics), (learner.targets, targets)):
-        for a, b in zip(found.parameters(), expected.parameters(), strict=True):
+    for networks, expected in ((learner.critics, critics), (learner.targets, targets)):
+        for a, b in zip(networks.parameters(), expected.parameters(), strict=True):
             torch.testing.assert_close(a, b, atol=2e-4, rtol=1e-3)
 
 
@@ -125,9 +125,9 @@ def test_the_actors_gradients_are_those_of_reinforce_with_the_lower_critics_by_h
     (fresh,), reference = answers, small_engine()
     assert len(fresh.samples) == 15
     states = [row.state for row in learner.replay.rows]
-    answered, kept = ([each.prompt.key for each in of] for of in (fresh.samples, states))
-    assert sorted(answered) == sorted(kept)
-    assert answered != kept  # drawn, in another order
+    answer_keys, buffer_keys = ([each.prompt.key for each in of] for of in (fresh.samples, states))
+    assert sorted(answer_keys) == sorted(buffer_keys)
+    assert answer_keys != buffer_keys  # drawn, in another order
     advantages = []
     with torch.no_grad():
         for sample in fresh.samples:
@@ -148,17 +148,17 @@ def test_the_actors_gradients_are_those_of_reinforce_with_the_lower_critics_by_h
     assert [len(part) for part in rows] == [6, 6, 3] * 2
     for half in (rows[:3], rows[3:]):
         assert sorted(row for part in half for row in part) == list(range(15))
-    for part, found in zip(rows, steps.gradients("policy"), strict=True):
-        by_hand.close(found, sum(parts[i] for i in part) / len(part), learner.weights.parameters)
+    for part, grads in zip(rows, steps.gradients("policy"), strict=True):
+        by_hand.close(grads, sum(parts[i] for i in part) / len(part), learner.weights.parameters)
 
 
-@pytest.mark.parametrize(("changes", "kept"), [({"buffer": 25}, 25), ({}, 30)])
-def test_the_buffer_keeps_as_many_of_the_newest_steps_as_it_was_told(changes, kept):
+@pytest.mark.parametrize(("changes", "size"), [({"buffer": 25}, 25), ({}, 30)])
+def test_the_buffer_keeps_as_many_of_the_newest_steps_as_it_was_told(changes, size):
     learner = critic(**changes)
     for _ in range(2):
         batch, outcomes, _ = learner.play()
         learner.remember(batch, outcomes)
-    assert len(learner.replay.rows) == kept
+    assert len(learner.replay.rows) == size
     newest = [row.state.prompt.key for row in list(learner.replay.rows)[-15:]]
     assert newest == [sample.prompt.key for sample in batch.samples]
 

@@ -20,50 +20,50 @@ def watched_groups(module: Any, **changes: Any) -> SimpleNamespace:
     reward = RewardOptions(unreadable_penalty=0.7)
     learner = on_stage(module, **EPISODES, lr=1e-9, reward=reward, **changes)
     episodes = {id(env): [] for env in learner.collector.envs}
-    found = SimpleNamespace(learner=learner, rows=[], episodes=episodes)
+    record = SimpleNamespace(learner=learner, rows=[], episodes=episodes)
     perturb(learner, seed=3)  # the policy has left the reference
     reply, step, learn = learner.collector.policy.reply, learner.policy_step, learner.update
 
     def noted_reply(turns):
         replies = reply(turns)
         for turn, answer in zip(turns, replies, strict=True):
-            found.episodes[id(turn.env)].append((turn.seed, turn.messages, answer.extra))
+            record.episodes[id(turn.env)].append((turn.seed, turn.messages, answer.extra))
         return replies
 
     def noted_step(batch, rows, *rest):
-        found.rows.append(rows.tolist())
+        record.rows.append(rows.tolist())
         return step(batch, rows, *rest)
 
     learner.collector.policy.reply, learner.policy_step = noted_reply, noted_step
-    learner.update = lambda *given: (perturb(learner, seed=4), learn(*given))[1]
-    found.steps = Steps(learner)
-    found.batch, found.metrics = make_update(learner, 3)
-    found.episodes = list(found.episodes.values())
-    return found
+    learner.update = lambda *arguments: (perturb(learner, seed=4), learn(*arguments))[1]
+    record.steps = Steps(learner)
+    record.batch, record.metrics = make_update(learner, 3)
+    record.episodes = list(record.episodes.values())
+    return record
 
 
-def returns_of(found: SimpleNamespace) -> list[list[float]]:
+def returns_of(record: SimpleNamespace) -> list[list[float]]:
     """Discounted return of every episode by hand, in groups; -0.7 where no arm was named."""
-    c, returns = found.learner.config, []
-    for episode in found.episodes:
+    c, returns = record.learner.config, []
+    for episode in record.episodes:
         total = 0.0
         for turn, (_, messages, sample) in enumerate(episode):
-            shown = next(part["text"] for part in messages[-1]["content"] if part["type"] == "text")
-            arm = by_hand.arm_of(found.learner, sample)
-            right = right_arm(int(re.search(r"\d+", shown)[0]))
+            text = next(part["text"] for part in messages[-1]["content"] if part["type"] == "text")
+            arm = by_hand.arm_of(record.learner, sample)
+            right = right_arm(int(re.search(r"\d+", text)[0]))
             reward = -0.7 if arm is None else float(arm == right)
             total += c.gamma**turn * reward
         returns.append(total)
     return [returns[i : i + c.group] for i in range(0, len(returns), c.group)]
 
 
-def episode_parts(found: SimpleNamespace, advantages: list[float]) -> list[torch.Tensor]:
+def episode_parts(record: SimpleNamespace, advantages: list[float]) -> list[torch.Tensor]:
     """Each episode's share of the loss by hand: the mean over all of its tokens."""
-    c, samples = found.learner.config, found.batch.samples
-    new = by_hand.log_probs(found.learner.weights.engine, samples)
+    c, samples = record.learner.config, record.batch.samples
+    new = by_hand.log_probs(record.learner.weights.engine, samples)
     ref = by_hand.log_probs(small_engine(), samples)
     parts = []
-    for unit, advantage in zip(found.batch.units, advantages, strict=True):
+    for unit, advantage in zip(record.batch.units, advantages, strict=True):
         tokens = [
             by_hand.token_losses(new[i], samples[i].logp, advantage, c.clip)
             + c.kl_coef * by_hand.token_kls(new[i], ref[i].detach(), c.kl_estimator)
@@ -73,12 +73,12 @@ def episode_parts(found: SimpleNamespace, advantages: list[float]) -> list[torch
     return parts
 
 
-def check_rollout(found: SimpleNamespace) -> None:
+def check_rollout(record: SimpleNamespace) -> None:
     """Check that a unit is an episode, and that the episodes of a group alone begin alike."""
-    group, batch = found.learner.config.group, found.batch
-    for unit, episode in zip(batch.units, found.episodes, strict=True):
+    group, batch = record.learner.config.group, record.batch
+    for unit, episode in zip(batch.units, record.episodes, strict=True):
         assert [id(batch.samples[i]) for i in unit] == [id(sample) for _, _, sample in episode]
-    seeds = [episode[0][0] for episode in found.episodes]
+    seeds = [episode[0][0] for episode in record.episodes]
     assert all(len(set(seeds[i : i + group])) == 1 for i in range(0, len(seeds), group))
     assert len(set(seeds)) == len(seeds) // group
     assert len({len(unit) for unit in batch.units}) > 1
@@ -86,41 +86,41 @@ def check_rollout(found: SimpleNamespace) -> None:
 
 def test_loops_gradients_are_those_of_leave_one_out_by_hand():
     options = {"num_envs": 16, "group": 2, "minibatch": 4, "micro_batch": 3, "gamma": 0.5}
-    found = watched_groups(loop, kl_coef=0.2, **options)
-    check_rollout(found)
-    advantages = [a - b for pair in returns_of(found) for a, b in (pair, pair[::-1])]
+    record = watched_groups(loop, kl_coef=0.2, **options)
+    check_rollout(record)
+    advantages = [a - b for pair in returns_of(record) for a, b in (pair, pair[::-1])]
     used = [abs(advantage) >= 0.01 for advantage in advantages]
     assert len(set(used)) == 2
     assert len({round(abs(advantage), 3) for advantage in advantages}) > 2
-    parts, owner = episode_parts(found, advantages), {i: e for e, unit in enumerate(found.batch.units) for i in unit}
+    parts, owner = episode_parts(record, advantages), {i: e for e, unit in enumerate(record.batch.units) for i in unit}
     passes = [[], []]
-    steps = zip(found.rows, found.steps.gradients("policy"), strict=True)
+    steps = zip(record.rows, record.steps.gradients("policy"), strict=True)
     for number, (rows, gradients) in enumerate(steps):
-        passes[number >= len(found.rows) // 2] += rows
+        passes[number >= len(record.rows) // 2] += rows
         episodes = sorted({owner[i] for i in rows})
-        assert sorted(rows) == sorted(i for e in episodes for i in found.batch.units[e])
+        assert sorted(rows) == sorted(i for e in episodes for i in record.batch.units[e])
         loss = sum(parts[e] for e in episodes) / 4
-        by_hand.close(gradients, loss, found.learner.weights.parameters)
-    expected = sorted(i for e, unit in enumerate(found.batch.units) for i in unit if used[e])
+        by_hand.close(gradients, loss, record.learner.weights.parameters)
+    expected = sorted(i for e, unit in enumerate(record.batch.units) for i in unit if used[e])
     assert [sorted(rows) for rows in passes] == [expected, expected]
     assert passes[0] != passes[1]
 
 
 def test_grpos_gradients_are_those_by_hand_and_the_kl_counts_everywhere():
-    found = watched_groups(grpo, num_envs=18, group=3, minibatch=4, micro_batch=3, gamma=0.0)
-    check_rollout(found)
-    assert found.learner.config.kl_coef > 0
+    record = watched_groups(grpo, num_envs=18, group=3, minibatch=4, micro_batch=3, gamma=0.0)
+    check_rollout(record)
+    assert record.learner.config.kl_coef > 0
     advantages = []
-    for group in returns_of(found):
+    for group in returns_of(record):
         alike = max(group) - min(group) < 1e-6
         advantages += [0.0] * 3 if alike else by_hand.normalised(group)
     assert 0.0 in advantages
-    parts, owner = episode_parts(found, advantages), {i: e for e, unit in enumerate(found.batch.units) for i in unit}
+    parts, owner = episode_parts(record, advantages), {i: e for e, unit in enumerate(record.batch.units) for i in unit}
     seen = []
-    for rows, gradients in zip(found.rows, found.steps.gradients("policy"), strict=True):
+    for rows, gradients in zip(record.rows, record.steps.gradients("policy"), strict=True):
         seen.append(sorted({owner[i] for i in rows}))
         loss = sum(parts[e] for e in seen[-1]) / len(seen[-1])
-        by_hand.close(gradients, loss, found.learner.weights.parameters)
+        by_hand.close(gradients, loss, record.learner.weights.parameters)
     assert [len(episodes) for episodes in seen] == [4, 4, 4, 4, 2] * 2
     for half in (seen[:5], seen[5:]):
         assert sorted(e for episodes in half for e in episodes) == list(range(18))

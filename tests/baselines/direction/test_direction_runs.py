@@ -78,12 +78,12 @@ def test_what_reads_the_picture_falls_to_chance_with_others(tmp_path, capsys):
         assert 0.2 < last[pictures]["success"] < 0.8
     assert "sight/gap" not in first
     assert last["sight/gap"]["n"] == evaluation.GAP_EPISODES
-    said = f"success {last['grey']['success']:.3f} "
+    figure = f"success {last['grey']['success']:.3f} "
     lines = capsys.readouterr().out.splitlines()
     sight = [line for line in lines if "sight" in line]
     assert [line.startswith("sight: pictures arrive, and make right answers ") for line in sight]
     _, line = [line for line in lines if "with grey pictures" in line]
-    assert said in line
+    assert figure in line
     assert line.endswith("; blind floor not measured")
 
 
@@ -102,9 +102,9 @@ def collect(**changes: Any) -> tuple[list[tuple[str, str]], float]:
     data, replaced = warm_start.collect(Environments([ONE], {}, 1), config, 0, family)
     assert all(int(ids[-1]) == family.turn_end for _, ids in data)
     texts = [family.decode(prompt.ids.tolist()) for prompt, _ in data]
-    shown = [text.split("+ or -.")[1].split()[0] for text in texts]
+    numbers = [text.split("+ or -.")[1].split()[0] for text in texts]
     labels = [family.decode(ids.tolist()) for _, ids in data]
-    arms = [right_arm(int(number)) for number in shown]
+    arms = [right_arm(int(number)) for number in numbers]
     return list(zip(arms, labels, strict=True)), replaced
 
 
@@ -148,7 +148,7 @@ def test_the_warm_starts_gradients_are_those_of_the_labels_log_probability_by_ha
     assert [rate for rate, _ in Noted.seen] == pytest.approx(rates)
     order, parameters = torch.Generator().manual_seed(7), list(engine.family.model.parameters())
     losses = []
-    for _, found in Noted.seen:
+    for _, grads in Noted.seen:
         rows = torch.randint(len(data), (6,), generator=order).tolist()
         scores = [
             engine.score([prompt], ids[None], torch.ones(1, len(ids), dtype=torch.bool), train_vision=True).sum()
@@ -158,7 +158,7 @@ def test_the_warm_starts_gradients_are_those_of_the_labels_log_probability_by_ha
         losses.append(float(loss.detach()))
         gradients = torch.autograd.grad(loss, parameters, retain_graph=True)
         norm = torch.cat([g.flatten() for g in gradients]).norm()
-        by_hand.close(found, loss / norm.clamp(min=1.0), parameters)  # shortened to a norm of 1
+        by_hand.close(grads, loss / norm.clamp(min=1.0), parameters)  # shortened to a norm of 1
     assert report.loss == pytest.approx(np.mean(losses), rel=1e-4)
 
 
@@ -169,8 +169,8 @@ def test_imitation_finds_the_oracles_arms_and_stops_when_it_reads(reading, every
     engine, seen, validate = Engine(small_family(), max_new_tokens=4), [], warm_start.validate
 
     def noted(*args):
-        seen.append((found := validate(*args))[2])
-        return found
+        seen.append((result := validate(*args))[2])
+        return result
 
     with (
         patch("baselines.sft.load_family", lambda *args, **options: engine.family),
@@ -197,9 +197,9 @@ def test_a_reply_reads_the_picture_if_the_oracle_writes_it_with_the_same_action(
     other = next(each for each in oracle.legal_actions() if each not in right.split("<action>")[1])
     other = oracle.parser.format([other], oracle.think(other))
     third = oracle.parser.format(["up"], oracle.think("up"))
-    said = [right, other, wrong, right.split("<action>")[0], third]
+    replies = [right, other, wrong, right.split("<action>")[0], third]
     read = []
-    for text in said:
+    for text in replies:
         policy = SimpleNamespace(name="said", reply=lambda turns, text=text: [Reply(text)])
         reader = warm_start.Reader(policy)
         reader.reply([SimpleNamespace(env=env)])

@@ -85,25 +85,25 @@ def test_tokens_are_drawn_by_their_probabilities_and_never_those_of_probability_
 
 def test_equal_replies_to_a_prompt_are_run_once(family, engine, prompts, monkeypatch):
     texts = ("target 3", "target 3", "target 3 current 7", "target 3", "target 3")
-    said = [family.encode_reply(text) for text in texts]
-    asked = [prompts[0], prompts[0], prompts[0], prompts[5], prompts[1]]  # prompts 0 and 5 are one
-    ids, mask = pad_rows([torch.tensor([*reply]) for reply in said], family.pad_id)
+    replies = [family.encode_reply(text) for text in texts]
+    batch = [prompts[0], prompts[0], prompts[0], prompts[5], prompts[1]]  # prompts 0 and 5 are one
+    ids, mask = pad_rows([torch.tensor([*reply]) for reply in replies], family.pad_id)
     ids, mask = (torch.nn.functional.pad(x, (0, 1)) for x in (ids, mask))
     weights = torch.tensor([1.0, -2.0, 0.5, 3.0, 1.5])
     parameters = [p for name, p in family.model.named_parameters() if "visual" not in name]
 
     def gradients():
-        found = [p.grad.clone() for p in parameters]
+        grads = [p.grad.clone() for p in parameters]
         family.model.zero_grad()
-        return found
+        return grads
 
     fed, feed = [], engine._feed
     monkeypatch.setattr(engine, "_feed", lambda starts, ids, past: fed.append(len(ids)) or feed(starts, ids, past))
-    together, states = engine.score_states(asked, ids, mask)
+    together, states = engine.score_states(batch, ids, mask)
     (together.sum(-1) * weights).sum().backward()
     assert fed == [3]
     expected = gradients()
-    for row, prompt in enumerate(asked):
+    for row, prompt in enumerate(batch):
         alone, state = engine.score_states([prompt], ids[row : row + 1], mask[row : row + 1])
         torch.testing.assert_close(alone[0], together[row], atol=1e-5, rtol=0)
         torch.testing.assert_close(state[0], states[row], atol=1e-5, rtol=0)
@@ -125,8 +125,8 @@ RARE = [pytest.param(*each, marks=pytest.mark.exhaustive) for each in (("bfloat1
 def test_a_static_cache_gives_the_loops_replies_bit_for_bit(prompts, dtype, temperature):
     engine = Engine(load_family("tiny", device=DEVICE, dtype=dtype), max_new_tokens=12)
     engine.stop = torch.tensor([engine.family.pad_id], device=DEVICE)  # no row is left out: products have equal rows
-    for asked in (prompts, [prompts[0]] * 8):
-        loop, static = (decode(engine, asked, static, temperature=temperature) for static in (False, True))
+    for batch in (prompts, [prompts[0]] * 8):
+        loop, static = (decode(engine, batch, static, temperature=temperature) for static in (False, True))
         assert torch.equal(loop.ids, static.ids)
         assert torch.equal(loop.mask, static.mask)
         if DEVICE == "cpu":
@@ -185,10 +185,10 @@ def test_where_no_graph_can_be_recorded_decoding_goes_on(engine, prompts, monkey
     monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
     monkeypatch.setattr(torch.cuda, "graph", fail)
     engine.stream = stream
-    found = decode(engine, prompts, True)
+    replies = decode(engine, prompts, True)
     assert engine.static is False
     again = decode(engine, prompts, engine.static)
-    for each in (found, again):
+    for each in (replies, again):
         assert torch.equal(each.ids, expected.ids)
         assert torch.equal(each.logp, expected.logp)
     reason = "operation not permitted when stream is capturing"

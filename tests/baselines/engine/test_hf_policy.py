@@ -38,25 +38,25 @@ def policy(request, published):
 
 def turns(env, count: int = 8) -> list[Turn]:
     """Turns of several episodes, with one picture or two, short and long."""
-    found = []
+    batch = []
     for n in range(count):
         prompt = messages(picture(n, (40, 90)), f"Which way? {'far ' * (n % 3)}")
         if n % 4 == 3:
             prompt = [*prompt, ANSWER, *messages(picture(n + 1, (40, 90)), "And now?")]
-        found.append(Turn(prompt, env, ENV, seed=n // 2, turn=n % 2))
-    return found
+        batch.append(Turn(prompt, env, ENV, seed=n // 2, turn=n % 2))
+    return batch
 
 
-def texts(policy, asked) -> list[str]:
-    return [reply.text for reply in policy.reply(asked)]
+def texts(policy, batch) -> list[str]:
+    return [reply.text for reply in policy.reply(batch)]
 
 
 def test_a_reply_does_not_depend_on_who_else_is_in_the_batch(policy, env):
-    whole, asked = policy(seed=3), turns(env)
-    together = texts(whole, asked)
-    assert [texts(whole, [turn])[0] for turn in asked] == together
-    assert texts(whole, asked[::-1]) == together[::-1]
-    assert len(set(together)) == len(asked)
+    whole, batch = policy(seed=3), turns(env)
+    together = texts(whole, batch)
+    assert [texts(whole, [turn])[0] for turn in batch] == together
+    assert texts(whole, batch[::-1]) == together[::-1]
+    assert len(set(together)) == len(batch)
 
 
 def test_another_episode_turn_repeat_or_environment_is_another_draw(policy, env):
@@ -67,22 +67,22 @@ def test_another_episode_turn_repeat_or_environment_is_another_draw(policy, env)
 
 
 def test_another_seed_is_another_draw_and_a_temperature_of_0_draws_nothing(policy, env):
-    asked = turns(env, 2)
-    assert texts(policy(seed=1), asked) != texts(policy(seed=2), asked)
-    greedy = texts(policy(seed=1, temperature=0), asked)
-    assert greedy == texts(policy(seed=2, temperature=0), asked)
-    assert greedy == texts(policy(seed=1, temperature=0.0005), asked)
-    assert greedy != texts(policy(seed=1), asked)
+    batch = turns(env, 2)
+    assert texts(policy(seed=1), batch) != texts(policy(seed=2), batch)
+    greedy = texts(policy(seed=1, temperature=0), batch)
+    assert greedy == texts(policy(seed=2, temperature=0), batch)
+    assert greedy == texts(policy(seed=1, temperature=0.0005), batch)
+    assert greedy != texts(policy(seed=1), batch)
 
 
 def test_each_reply_ends_by_the_parser_of_its_own_environment(policy, env):
     other = make("vlgym/EZPoints-v0")
     env.parser, other.parser = Marks("e"), Marks("a")
     free = make(ENV)
-    asked = turns(env, 6)
-    mixed = [replace(turn, env=(env, other, free)[n % 3]) for n, turn in enumerate(asked)]
+    batch = turns(env, 6)
+    mixed = [replace(turn, env=(env, other, free)[n % 3]) for n, turn in enumerate(batch)]
     drawn = policy(max_tokens=40)
-    plain = drawn.reply([replace(turn, env=free) for turn in asked])
+    plain = drawn.reply([replace(turn, env=free) for turn in batch])
     over = 0
     for n, (reply, whole) in enumerate(zip(drawn.reply(mixed), plain, strict=True)):
         end = mixed[n].env.parser.end(whole.text)
@@ -104,9 +104,9 @@ def test_a_checkpoints_generation_config_truncates_nothing(published, env, tmp_p
     config |= {"do_sample": True, "top_k": 1, "top_p": 0.1, "temperature": 0.01, "repetition_penalty": 1.9}
     config |= {"no_repeat_ngram_size": 1, "min_new_tokens": 12}
     (folder / "generation_config.json").write_text(json.dumps(config))
-    asked = turns(env, 4)
+    batch = turns(env, 4)
     plain, narrow = (make_hf(str(each), engine="generate", max_tokens=12) for each in (published, folder))
-    assert texts(narrow, asked) == texts(plain, asked)
+    assert texts(narrow, batch) == texts(plain, batch)
 
 
 def test_a_record_says_which_model_played_and_how(published, tmp_path):
@@ -146,9 +146,9 @@ def test_a_record_says_which_model_played_and_how(published, tmp_path):
     ],
 )
 def test_what_cannot_be_is_one_line_in_the_words_of_the_command(name, options, words):
-    with pytest.raises(UserError, match=words) as told:
+    with pytest.raises(UserError, match=words) as error:
         make_hf(name, **options)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
 def test_what_is_no_chat_model_for_images_is_one_line(published, tmp_path, monkeypatch):

@@ -93,10 +93,10 @@ def test_a_run_samples_scores_and_refers_at_its_temperature_and_ends_replies_by_
     ids = torch.tensor([engine.family.encode_reply("turn left")])
     mask = torch.ones_like(ids, dtype=torch.bool)
     with torch.no_grad():
-        found = engine.score([prompt], ids, mask)
-        torch.testing.assert_close(run.weights.reference.score([prompt], ids, mask), found, atol=1e-5, rtol=0)
+        scores = engine.score([prompt], ids, mask)
+        torch.testing.assert_close(run.weights.reference.score([prompt], ids, mask), scores, atol=1e-5, rtol=0)
         with patch.object(engine, "temperature", 1.0):
-            assert (engine.score([prompt], ids, mask) - found).abs().max() > 1e-2
+            assert (engine.score([prompt], ids, mask) - scores).abs().max() > 1e-2
 
 
 def test_what_comes_after_a_training_has_its_limits_temperature_and_system_message(run, tmp_path):
@@ -171,7 +171,7 @@ def test_scores_and_gradients_are_those_of_the_distribution_to_the_power_of_1_ov
     expected = torch.log_softmax(one_token_log_probs(engine, prompt) / 0.7, dim=-1)
     (by_hand,) = torch.autograd.grad(expected[token], weight)
     engine.temperature = 0.7
-    found = engine.score([prompt], torch.tensor([[token]]), torch.ones(1, 1, dtype=torch.bool))[0, 0]
-    (gradient,) = torch.autograd.grad(found, weight)
-    torch.testing.assert_close(found, expected[token], atol=1e-5, rtol=0)
+    score = engine.score([prompt], torch.tensor([[token]]), torch.ones(1, 1, dtype=torch.bool))[0, 0]
+    (gradient,) = torch.autograd.grad(score, weight)
+    torch.testing.assert_close(score, expected[token], atol=1e-5, rtol=0)
     torch.testing.assert_close(gradient, by_hand, atol=1e-4 * float(by_hand.abs().max()), rtol=1e-3)

@@ -22,12 +22,12 @@ pytestmark = pytest.mark.usefixtures("small_runs")
 
 
 def test_the_model_with_the_best_validation_is_kept_and_plays_the_test_split_once(tmp_path, monkeypatch):
-    played, told = [], iter([(0.1, 0.0), (0.3, 0.0), (0.5, -1.0), (0.5, 1.0), (0.4, 0.0)])
+    played, scores = [], iter([(0.1, 0.0), (0.3, 0.0), (0.5, -1.0), (0.5, 1.0), (0.4, 0.0)])
 
     def held_out(sampler, envs, log, *, episodes, seed, name, split="test"):
         """A score of the model instead of a played one."""
         played.append((split, sampler.family.model.lm_head.weight.detach().clone()))
-        success, mean_return = next(told) if split == "val" else (0.0, 0.0)
+        success, mean_return = next(scores) if split == "val" else (0.0, 0.0)
         yield Report(PLAIN, name, split, 3, success, 0.0, 1.0, mean_return, 0.1, 2.0, 0.0, 0.0, 0.0)
 
     monkeypatch.setattr(run_module.evaluation, "held_out", held_out)

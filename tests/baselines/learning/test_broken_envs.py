@@ -97,10 +97,10 @@ def test_the_failures_that_end_a_run_are_written_down(tmp_path, monkeypatch):
 def test_the_log_has_moments_of_advantages_returns_and_values_before_normalisation(finished):
     batch, metrics = roll_out(on_stage(vldac, rollout_steps=4))
     batch.returns, batch.values = torch.tensor([1.0, 3.0] * 6), torch.tensor([1.0, 2.0] * 6)
-    found = moments(batch)
+    stats = moments(batch)
     expected = {"advantages": (0.5, 0.5), "returns": (2.0, 1.0), "values": (1.5, 0.5)}
     for name, (mean, deviation) in expected.items():
-        assert (found[f"rollout/{name}_mean"], found[f"rollout/{name}_std"]) == (mean, deviation)
+        assert (stats[f"rollout/{name}_mean"], stats[f"rollout/{name}_std"]) == (mean, deviation)
     tokens = torch.cat([sample.logp for sample in batch.samples])
     assert metrics["rollout/entropy"] == pytest.approx(-float(tokens.mean()), rel=1e-5)
     batch.values, batch.advantages = None, torch.tensor([-2.0, 4.0] * 6)
@@ -110,5 +110,5 @@ def test_the_log_has_moments_of_advantages_returns_and_values_before_normalisati
     batch.advantages = torch.full((12,), float("nan"))  # ArCHer learns from other replies
     assert moments(batch) == {}
     for row in rows_of(finished):
-        assert row.keys() >= {*found, "rollout/entropy"}
+        assert row.keys() >= {*stats, "rollout/entropy"}
         assert row["episode/failed"] == 0.0

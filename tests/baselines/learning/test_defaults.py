@@ -71,16 +71,16 @@ def test_the_device_is_cuda_else_mps_else_the_cpu(cuda, mps, chosen, words, monk
 
 def test_published_is_what_was_not_built_here(tmp_path):
     config = {"model_type": "qwen2_vl", "vlgym_tiny": {"layers": 2}}
-    for name, said in (("warm", config), ("other", {"model_type": "qwen2_vl"}), ("adapters", None)):
+    for name, data in (("warm", config), ("other", {"model_type": "qwen2_vl"}), ("adapters", None)):
         (tmp_path / name).mkdir()
-        if said:
-            (tmp_path / name / "config.json").write_text(json.dumps(said))
+        if data:
+            (tmp_path / name / "config.json").write_text(json.dumps(data))
     named = {"peft_type": "LORA", "base_model_name_or_path": str(tmp_path / "warm")}
     (tmp_path / "adapters/adapter_config.json").write_text(json.dumps(named))
     (tmp_path / "adapters/adapter_model.safetensors").touch()
     paths = [str(tmp_path / name) for name in ("warm", "other", "adapters")]
-    found = [Config(model=path, device="cuda").resolve() for path in paths]
-    assert [(c.lr, c.lora.rank, c.dtype, c.threads) for c in found] == [
+    configs = [Config(model=path, device="cuda").resolve() for path in paths]
+    assert [(c.lr, c.lora.rank, c.dtype, c.threads) for c in configs] == [
         (3e-4, 0, "float32", 1), (5e-5, 16, "bfloat16", 0), (3e-4, 0, "float32", 1),
     ]  # fmt: skip
 
@@ -112,12 +112,12 @@ def record(config, folder):
 
 
 def test_the_largest_gap_may_change_on_resuming_and_adapters_may_not(tmp_path):
-    asked = record(Config(lora=LoraOptions(rank=8), max_logp_gap=0.2).resolve(), tmp_path)
-    again = saved_config(replace(asked, max_logp_gap=0.5))
+    config = record(Config(lora=LoraOptions(rank=8), max_logp_gap=0.2).resolve(), tmp_path)
+    again = saved_config(replace(config, max_logp_gap=0.5))
     assert again.max_logp_gap == 0.5
-    assert saved_config(replace(asked, lora=LoraOptions(rank=8))).lora == LoraOptions(rank=8)
+    assert saved_config(replace(config, lora=LoraOptions(rank=8))).lora == LoraOptions(rank=8)
     with pytest.raises(UserError, match=r"has --lora\.rank 8, but 4 was asked for"):
-        saved_config(replace(asked, lora=LoraOptions(rank=4)))
+        saved_config(replace(config, lora=LoraOptions(rank=4)))
 
 
 @pytest.mark.parametrize("saved", [{"no_such": 1}, {"lora": {"no_such": 1}}])
@@ -202,11 +202,11 @@ def test_every_preset_suits_a_learner_and_its_values_are_in_range():
 
 
 def test_options_beside_a_preset_win(monkeypatch):
-    asked = {}
+    arguments = {}
     words = ["vldac", "--preset", "paper-ezpoints", "--gamma", "0.5", "--lora.rank", "4"]
     monkeypatch.setattr(sys, "argv", words)
-    main(vldac.Config, lambda config: asked.update(config=config), "")
-    config = asked["config"]
+    main(vldac.Config, lambda config: arguments.update(config=config), "")
+    config = arguments["config"]
     assert (config.preset, config.gamma) == ("paper-ezpoints", 0.5)
     assert (config.lora.rank, config.lora.alpha) == (4, 32.0)
 

@@ -99,13 +99,13 @@ def test_the_entropy_of_sampled_tokens_is_in_expectation_the_policys_in_value_an
     padded = torch.stack([logp, torch.full((3,), float("nan"))], dim=1)
     mask = torch.tensor([[True, False]] * 3)
     old = torch.stack([sampled.log(), torch.zeros(3)], dim=1)
-    found = vldac.entropy(padded, old, mask, sampled)
+    estimate = vldac.entropy(padded, old, mask, sampled)
     exact = -(logp.exp() * logp).sum()
-    assert float(found) == pytest.approx(float(exact))
-    for loss in (found, exact):
+    assert float(estimate) == pytest.approx(float(exact))
+    for loss in (estimate, exact):
         logits.grad = None
         loss.backward(retain_graph=True)
-        if loss is found:
+        if loss is estimate:
             by_samples = logits.grad
     torch.testing.assert_close(by_samples, logits.grad)
 

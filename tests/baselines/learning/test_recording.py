@@ -24,17 +24,17 @@ def episodes(folder):
 
 
 def test_a_recorded_episode_spans_updates_and_holds_every_turn(finished):
-    found = episodes(finished / "episodes")
-    assert found
-    for episode in found:
+    trajectories = episodes(finished / "episodes")
+    assert trajectories
+    for episode in trajectories:
         assert [record.turn for record in episode] == list(range(len(episode)))
         assert [record.terminated or record.truncated for record in episode] == [False] * (len(episode) - 1) + [True]
         assert len({(record.env_id, record.episode, record.seed) for record in episode}) == 1
-    assert any(len(episode) > FINISHED.rollout_steps for episode in found)
-    numbers = [episode[0].episode for episode in found]
+    assert any(len(episode) > FINISHED.rollout_steps for episode in trajectories)
+    numbers = [episode[0].episode for episode in trajectories]
     assert all(number % FINISHED.num_envs == 0 for number in numbers)  # all of environment 0
     assert numbers == sorted(set(numbers))
-    first = found[0][0]
+    first = trajectories[0][0]
     assert first.image.shape[2] == 3
     assert first.messages[-1]["content"]
     assert first.reply != ""
@@ -60,10 +60,10 @@ def test_rollouts_of_groups_are_recorded_one_episode_at_a_time(tmp_path):
         recorder.begin(update)
         learner.collector.play(1.0)
         recorder.end(update)
-    found = [list(read_trajectories(path)) for path in recordings(tmp_path / "episodes")]
-    assert [len(each) for each in found] == [1, 1]  # of updates 1 and 3
+    trajectories = [list(read_trajectories(path)) for path in recordings(tmp_path / "episodes")]
+    assert [len(each) for each in trajectories] == [1, 1]  # of updates 1 and 3
     assert [path.name for path in recordings(tmp_path / "episodes")] == ["update-000001", "update-000003"]
-    assert found[0][0][0].episode == 0
+    assert trajectories[0][0][0].episode == 0
 
 
 def test_a_turn_gets_the_notes_of_its_own_row_of_the_batch(tmp_path):

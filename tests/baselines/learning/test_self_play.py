@@ -39,10 +39,10 @@ class Scripted:
 
     def __init__(self, engine: Any, say: Callable[[Turn], str]) -> None:
         self.engine, self.say = engine, say
-        self.asked: list[Turn] = []
+        self.turns: list[Turn] = []
 
     def reply(self, turns: list[Turn]) -> list[Reply]:
-        self.asked += turns
+        self.turns += turns
         size = self.engine.family.language_model.config.hidden_size
         sample = Sample(torch.tensor([1]), torch.tensor([1, 2]), torch.zeros(2), torch.zeros(size), False)
         return [Reply(self.say(turn), replace(sample)) for turn in turns]
@@ -72,7 +72,7 @@ def test_where_the_model_holds_every_seat_every_turn_is_data(tmp_path):
         assert [t[-1].success for t in both] == [t[-1].reward == 1.0 for t in both]
         assert all(t[-1].terminated and not t[-1].truncated for t in both)
         assert [record.turn for record in both[0]] == list(range(len(both[0])))
-    assert len(games.policy.asked) == sum(map(len, played))
+    assert len(games.policy.turns) == sum(map(len, played))
 
 
 def test_what_a_seat_is_paid_before_its_first_turn_is_not_lost(tmp_path, monkeypatch):

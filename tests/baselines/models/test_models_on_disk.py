@@ -192,17 +192,17 @@ def test_what_can_be_no_models_name_is_refused_at_once(monkeypatch):
 
 
 def test_a_hub_that_does_not_answer_is_asked_once(monkeypatch):
-    asked = []
+    addresses = []
 
     class Session:
         def head(self, address, timeout):
-            asked.append(address)
+            addresses.append(address)
             raise ConnectionError("Name or service not known")
 
     monkeypatch.setattr("huggingface_hub.utils.get_session", Session)
     with pytest.raises(UserError, match=r"the Hub cannot be reached \(Name or service not known\)"):
         load_family("Qwen/Qwen2-VL-2B-Instruct")
-    assert len(asked) == 1
+    assert len(addresses) == 1
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:x", "cuda:-1", ""])

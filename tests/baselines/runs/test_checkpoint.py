@@ -151,10 +151,10 @@ def test_a_flipped_bit_in_any_file_of_a_checkpoint_is_refused_by_name(folder):
         for _ in range(5):
             flip(newest / name, draw.randrange(len(whole)), draw.randrange(8))
             words = r"update-000002 is damaged .*Remove that folder to go on from"
-            with pytest.raises(UserError, match=words) as told:
+            with pytest.raises(UserError, match=words) as error:
                 load_checkpoint(folder)
-            assert name in str(told.value) or name == "checksums.json"
-            assert "\n" not in str(told.value)
+            assert name in str(error.value) or name == "checksums.json"
+            assert "\n" not in str(error.value)
             (newest / name).write_bytes(whole)
     assert load_checkpoint(folder)[1]["update"] == 2
 

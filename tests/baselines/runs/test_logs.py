@@ -64,7 +64,7 @@ def test_rows_and_failures_are_on_the_disk_before_the_checkpoint_that_relies_on_
     monkeypatch.setattr(logs, "sync", lambda path: done.append(path.name))
     log = RunLog(tmp_path, name="vldac", total=3, done=0)
     note_failures(tmp_path, [{"env_id": "x", "error": "fell over"}], 1)
-    state = SimpleNamespace(save=lambda folder, kept: done.append("checkpoint"))
+    state = SimpleNamespace(save=lambda folder, learner: done.append("checkpoint"))
     run: Any = SimpleNamespace(log=log, state=state, out=tmp_path, learner=None)
     Run.save(run)
     log.close()
@@ -92,15 +92,15 @@ def test_a_tracker_gets_every_number_of_the_log_and_a_picture_with_its_reply(tmp
     assert first["name"] == again["name"] == third["name"]
     assert first["name"].startswith("run-")
     assert ("id" in first, "id" in third) == (True, False)
-    told = [(call.kwargs["step"], call.args[0]) for call in service.log.call_args_list]
-    numbers = {step: row for step, row in told if "sample" not in row}
+    entries = [(call.kwargs["step"], call.args[0]) for call in service.log.call_args_list]
+    numbers = {step: row for step, row in entries if "sample" not in row}
     for row in read_rows(tmp_path / "run" / "log.jsonl"):
         known = {k: v for k, v in row.items() if v is not None and k != "update"}
         assert numbers[row["update"]] == known
-    shown = [(step, *row["sample"]) for step, row in told if "sample" in row]
+    samples = [(step, *row["sample"]) for step, row in entries if "sample" in row]
     recorded = list((tmp_path / "run" / "episodes").glob("update-*"))
-    assert len(shown) == len(recorded) == 2  # of the updates 1 and 3
-    for _, picture, reply in shown:
+    assert len(samples) == len(recorded) == 2  # of the updates 1 and 3
+    for _, picture, reply in samples:
         assert (picture.ndim, picture.shape[2], picture.dtype) == (3, 3, "uint8")
         assert isinstance(reply, str)
     assert not (tmp_path / "run" / "tensorboard").exists()
@@ -132,8 +132,8 @@ def test_the_blind_line_is_the_registrys_and_missing_where_arguments_differ():
     entry = read_registry()["vlgym/NumberLine-v0"]["blind"]
     env_id = "vlgym/NumberLine-v0"
     cases = ((env_id, {}), (env_id, {"targets": 3}), ("x/Gone-v0", {}))
-    found = [find_blind(name, Environments([env_id], kwargs, 1)) for name, kwargs in cases]
-    assert found == [entry, None, None]
+    lines = [find_blind(name, Environments([env_id], kwargs, 1)) for name, kwargs in cases]
+    assert lines == [entry, None, None]
     assert {"success", "return", "se"} <= set(entry)
 
 

@@ -26,29 +26,29 @@ ROW = 2**30  # bytes that a faked card has to hold of a row
 @pytest.fixture
 def eight_gib(monkeypatch):
     """A card of 8 GiB; the rows of the passes that were asked of it."""
-    score, asked = Engine.score_states, []
+    score, rows = Engine.score_states, []
 
     def limited(self, prompts, *args, **options):
-        asked.append(len(prompts))
+        rows.append(len(prompts))
         if torch.is_grad_enabled() and len(prompts) * ROW > 8 * 2**30:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB\nand more")
         return score(self, prompts, *args, **options)
 
     monkeypatch.setattr(Engine, "score_states", limited)
-    return asked
+    return rows
 
 
 def test_rows_are_halved_until_a_pass_of_the_longest_fits(engine, prompts, eight_gib):
     vision = {*engine.family.vision_parameters()}
     weights = [p for p in engine.family.model.parameters() if p not in vision]
     longest = max(prompts, key=len)
-    found = probe(engine, longest, weights, Passes(64), 50)
-    assert (eight_gib, found.passes, found.rows) == ([50, 25, 12, 6], Passes(6), 6)
-    assert found.tokens == len(longest) + 10
+    fit = probe(engine, longest, weights, Passes(64), 50)
+    assert (eight_gib, fit.passes, fit.rows) == ([50, 25, 12, 6], Passes(6), 6)
+    assert fit.tokens == len(longest) + 10
     assert all(p.grad is None for p in weights)
-    tokens = Passes(64, 20 * found.tokens + 5)
-    found = probe(engine, longest, weights, tokens, 64)
-    assert (eight_gib[4:], found.passes) == ([20, 10, 5], replace(tokens, tokens=5 * found.tokens))
+    tokens = Passes(64, 20 * fit.tokens + 5)
+    fit = probe(engine, longest, weights, tokens, 64)
+    assert (eight_gib[4:], fit.passes) == ([20, 10, 5], replace(tokens, tokens=5 * fit.tokens))
     assert probe(engine, longest, weights, tokens, 4).passes == tokens
 
 
@@ -115,8 +115,8 @@ def test_a_published_model_trains_from_one_line_with_the_rows_that_fit_and_the_s
     lines = lines[[line.startswith("memory") for line in lines].index(True) :]
     assert probed.startswith("memory probe: 6 rows of ")
     assert lines[2].startswith("a CPU takes ")
-    said = r"training all weights of .*: float32, cpu \(.*\), learning rate 0.001: [\d,]+ weights"
-    assert re.fullmatch(said, lines[4])
+    text = r"training all weights of .*: float32, cpu \(.*\), learning rate 0.001: [\d,]+ weights"
+    assert re.fullmatch(text, lines[4])
     speed = r"update 1: \S+ steps/s, 0 hours to the end without evaluations"
     assert [1 for line in lines if re.fullmatch(speed, line)]
     for a, b in zip(whole, parts, strict=True):

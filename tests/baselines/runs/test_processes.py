@@ -81,29 +81,29 @@ def make_updates(out) -> None:
         learner.run.world = learner.optimizers.world = world
         learner.config = replace(learner.config, minibatch=minibatch)
         learner.update(batch, 10)
-        found = torch.cat([(now.detach() - old).flatten() for now, old in zip(weights, before, strict=True)])
+        difference = torch.cat([(now.detach() - old).flatten() for now, old in zip(weights, before, strict=True)])
         for now, old in zip(weights, before, strict=True):
             now.data.copy_(old)
-        return found
+        return difference
 
     alone, together = change(ALONE, 6), change(world, 12)
     prompts = torch.tensor([[int.from_bytes(sample.prompt.key[:7]) for sample in batch.samples]])
     replies = torch.tensor([[float(sample.logp.sum()) for sample in batch.samples]])
     own = {"alone": alone[None], "together": together[None], "prompts": prompts, "replies": replies}
-    found = {name: distributed.gather(x, world) for name, x in own.items()}
+    pairs = {name: distributed.gather(x, world) for name, x in own.items()}
     if world.first:
-        save_file(found, out)
+        save_file(pairs, out)
     distributed.leave()
 
 
 def test_the_update_of_two_processes_is_the_mean_of_their_own(tmp_path):
     in_two(lambda: make_updates(tmp_path / "found"), tmp_path / "log")
-    found = load_file(tmp_path / "found")
-    assert torch.equal(*found["together"])  # the weights stay the same in both
-    torch.testing.assert_close(found["together"][0], found["alone"].mean(0), atol=1e-6, rtol=1e-4)
-    assert (found["alone"][0] - found["alone"][1]).abs().max() > 1e-3
-    assert not torch.equal(*found["prompts"])  # other episodes
-    assert not torch.equal(*found["replies"])
+    pairs = load_file(tmp_path / "found")
+    assert torch.equal(*pairs["together"])  # the weights stay the same in both
+    torch.testing.assert_close(pairs["together"][0], pairs["alone"].mean(0), atol=1e-6, rtol=1e-4)
+    assert (pairs["alone"][0] - pairs["alone"][1]).abs().max() > 1e-3
+    assert not torch.equal(*pairs["prompts"])  # other episodes
+    assert not torch.equal(*pairs["replies"])
 
 
 def run_in_all(out, resume: bool) -> None:

@@ -64,10 +64,10 @@ def test_a_trained_vision_tower_changes_and_its_reference_keeps_the_old_one(tmp_
     config = vldac.Config(**BRIEF, value_warmup=0, train_vision=True, lr=1e-3, kl_coef=0.05, out=tmp_path / "run")
     run = vldac.train(config)
     trained = run.weights.family.vision_parameters()
-    kept = run.weights.reference.family.vision_parameters()
+    reference = run.weights.reference.family.vision_parameters()
     assert all(p.requires_grad for p in trained)
-    assert not any(p.requires_grad for p in kept)
-    assert all(a.data_ptr() != b.data_ptr() for a, b in zip(trained, kept, strict=True))
+    assert not any(p.requires_grad for p in reference)
+    assert all(a.data_ptr() != b.data_ptr() for a, b in zip(trained, reference, strict=True))
     assert {id(p) for p in trained} <= {id(p) for p in run.weights.parameters}
     assert any(name.startswith("reference.model.visual.") for name in newest_tensors(run))
     assert all(row["rollout/logp_diff_max"] < 1e-4 for row in rows_of(run.out))

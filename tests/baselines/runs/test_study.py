@@ -66,29 +66,29 @@ def test_arms_are_compared_seed_by_seed(count, others, expected):
 
 def test_an_outcome_has_the_gain_of_each_seed_and_unreadable_replies_to_grey_pictures():
     grey = {"success": 0.0, "invalid_rate": 0.75}
-    found = [
+    runs = [
         {"arm": "VL-DAC", "seed": seed, "evaluations": [
             {"update": 0, "success": first, "episodes": 10_000},
             {"update": 9, "success": last, "episodes": 10_000, "grey": grey}]}
         for seed, (first, last) in enumerate(((0.2, 0.5), (0.4, 0.6), (0.3, 0.7)))
     ]  # fmt: skip
     item = arms.STUDIES["algorithms"]
-    found += [{**found[0], "arm": "LOOP"}]
-    row = report.judge_arm(item, arms.VLDAC, found)
+    runs += [{**runs[0], "arm": "LOOP"}]
+    row = report.judge_arm(item, arms.VLDAC, runs)
     assert row.gain == pytest.approx([0.3, 0.2, 0.4])
     assert (row.trained, row.grey, row.unreadable) == (True, [0.0] * 3, [0.75] * 3)
     assert row.p_gain == pytest.approx(ttest_1samp([0.3, 0.2, 0.4], 0).pvalue / 2)
     assert row.p_blind == student_p([each - row.blind for each in row.after])
-    for run in found:
+    for run in runs:
         run["evaluations"] = [{**each, "episodes": 4} for each in run["evaluations"]]
-    assert report.judge_arm(item, arms.VLDAC, found).p_gain > 0.1  # four episodes deviate more
-    for option, trained, told in (
+    assert report.judge_arm(item, arms.VLDAC, runs).p_gain > 0.1  # four episodes deviate more
+    for option, trained, words in (
         (("--pictures", "grey"), False, False), (("--env-kwargs", "modality=none"), False, False),
         (("--env-kwargs", "modality=text"), True, True),
         (("--env-kwargs", "modality=both"), True, True),
     ):  # fmt: skip
-        row = report.judge_arm(item, replace(arms.VLDAC, options=option), found)
-        assert (row.trained, row.blind is None, math.isnan(row.p_blind)) == (trained, told, told)
+        row = report.judge_arm(item, replace(arms.VLDAC, options=option), runs)
+        assert (row.trained, row.blind is None, math.isnan(row.p_blind)) == (trained, words, words)
 
 
 def test_a_form_of_an_environment_has_its_own_blind_floor():
@@ -151,8 +151,8 @@ def test_arms_that_share_no_warm_start_are_all_judged_before_training(tmp_path, 
         out.mkdir(parents=True)
         write_record(out / "done.json", {})
         write_record(out / "evaluation.json", evaluations)
-    found = study.collect_runs(tmp_path, item)
-    assert [len(run["evaluations"]) for run in found] == [2, 1]  # each has its own beginning
+    runs = study.collect_runs(tmp_path, item)
+    assert [len(run["evaluations"]) for run in runs] == [2, 1]  # each has its own beginning
 
 
 def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, monkeypatch, capsys):
@@ -241,26 +241,26 @@ def test_a_gain_is_taken_from_the_beginning_of_the_same_seed_on_the_same_type():
         return {"name": name, "seed": seed, "held_out": held_out, "before": before}
 
     one, other = sets.HELD_OUT
-    found = [run("0-0", 0, one, 0.2), run("0-0", 0, other, 0.4), run("0-0", 1, other, 0.1)]
-    found += [run("2-1", 0, one, 0.1), run("1-0", 0, one, 0.5), run("1-0", 0, other, 0.3)]
-    found += [run("1-0", 1, one, 1.0), run("1-0", 1, other, 0.8)]  # without a beginning on one
-    assert sets.gains(found, one) == {1: {0: [pytest.approx(0.3)]}, 2: {0: [pytest.approx(-0.1)]}}
-    assert sets.gains(found, other) == {1: {0: [pytest.approx(-0.1)], 1: [pytest.approx(0.7)]}}
+    runs = [run("0-0", 0, one, 0.2), run("0-0", 0, other, 0.4), run("0-0", 1, other, 0.1)]
+    runs += [run("2-1", 0, one, 0.1), run("1-0", 0, one, 0.5), run("1-0", 0, other, 0.3)]
+    runs += [run("1-0", 1, one, 1.0), run("1-0", 1, other, 0.8)]  # without a beginning on one
+    assert sets.gains(runs, one) == {1: {0: [pytest.approx(0.3)]}, 2: {0: [pytest.approx(-0.1)]}}
+    assert sets.gains(runs, other) == {1: {0: [pytest.approx(-0.1)], 1: [pytest.approx(0.7)]}}
 
 
 def test_the_models_of_a_seed_are_one_observation():
-    held = sets.HELD_OUT[0]
+    env_id = sets.HELD_OUT[0]
     starts, own = {0: 0.2, 1: 0.4}, {0: [0.1, 0.5], 1: [0.4, 0.6]}
-    found = [
-        {"name": "0-0", "seed": seed, "held_out": held, "set": [], "before": value, "grey": 0.0,
+    runs = [
+        {"name": "0-0", "seed": seed, "held_out": env_id, "set": [], "before": value, "grey": 0.0,
          "after": 0.0, "reached": None} for seed, value in starts.items()
     ]  # fmt: skip
-    found += [
-        {**found[seed], "name": f"1-{number}", "before": value}
+    runs += [
+        {**runs[seed], "name": f"1-{number}", "before": value}
         for seed, values in own.items() for number, value in enumerate(values)
     ]  # fmt: skip
-    assert sets.cluster(sets.gains(found, held)[1]) == pytest.approx([0.1, 0.1])
-    lines = sets.write_sets_page(found, 64, 2, complete=True).splitlines()
+    assert sets.cluster(sets.gains(runs, env_id)[1]) == pytest.approx([0.1, 0.1])
+    lines = sets.write_sets_page(runs, 64, 2, complete=True).splitlines()
     row = next(line for line in lines if "| 1 | 4 |" in line)
     assert "| +0.100 +-0.000 |" in row  # four models as separate observations: +-0.315
 

@@ -117,9 +117,9 @@ def test_help_names_the_usual_options_help_all_every_one(monkeypatch, capsys, op
         command.main(vldac.Config, vldac.train, vldac.__doc__)
     assert ended.value.code == 0
     options = r"^(?:  |.* )(--[a-z][a-z.-]+)(?:, --no|[ \n]+[{A-Z])"
-    shown = {*re.findall(options, capsys.readouterr().out, re.MULTILINE)}
-    assert fewest <= len(shown) <= most
-    assert {"--env", "--resume", named} <= shown
+    flags = {*re.findall(options, capsys.readouterr().out, re.MULTILINE)}
+    assert fewest <= len(flags) <= most
+    assert {"--env", "--resume", named} <= flags
 
 
 def test_a_non_finite_loss_is_skipped_and_counted_and_three_in_a_row_end_the_run():

@@ -57,7 +57,7 @@ def test_wrong_values_are_refused_before_any_work(command, tmp_path, monkeypatch
     if command in ("vldac", "sft"):
         plain = replace(plain, out=Path("run"))
     run = next(getattr(module, name) for name in ("train", "run", "run_study") if hasattr(module, name))
-    taken, told = [], []
+    taken, messages = [], []
     with pytest.raises(pytest.fail.Exception):
         run(plain)
     shared = {path for path, _ in options(vldac.Config())} if command in ("loop", "archer") else set()
@@ -69,10 +69,10 @@ def test_wrong_values_are_refused_before_any_work(command, tmp_path, monkeypatch
             try:
                 run(config)
             except UserError as error:
-                told.append(str(error))
+                messages.append(str(error))
             except pytest.fail.Exception:
                 taken.append(f"{path}={value}")
     assert taken == []
-    assert len(told) >= {"vldac": 60, "loop": 3}.get(command, 8)
-    assert not any("\n" in line for line in told)
+    assert len(messages) >= {"vldac": 60, "loop": 3}.get(command, 8)
+    assert not any("\n" in line for line in messages)
     assert not (tmp_path / "run").exists()
