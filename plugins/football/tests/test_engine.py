@@ -6,13 +6,15 @@ import hashlib
 import json
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from vlgym_football import engine
-from vlgym_football.engine import ENGINE_CODES, Engine, Snapshot, load_library
+from vlgym_football.engine import ENGINE_CODES, Engine, Snapshot, load_library, make_config
 from vlgym_football.match import Match
 from vlgym_football.scenario import ROLES, get_scenario
 
@@ -63,6 +65,26 @@ def test_action_names_and_roles_are_the_engines() -> None:
     assert roles == list(ROLES)
 
 
+def test_the_engine_gets_the_rules_and_the_lazy_players_of_a_scenario() -> None:
+    lazy = get_scenario("academy_single_goal_versus_lazy")
+    config = make_config(replace(lazy, duration=77, left_difficulty=0.25, right_difficulty=0.75, second_half=33), 7)
+    assert (config.left_team_difficulty, config.right_team_difficulty) == (0.25, 0.75)
+    assert (config.game_duration, config.second_half, config.game_engine_random_seed) == (77, 33, 7)
+    assert [p.lazy for p in config.right_team] == [p.lazy for p in lazy.right] != [p.lazy for p in config.left_team]
+    flags = ("offsides", "end_on_score", "end_on_out_of_play", "end_on_possession_change")
+    for on in flags:
+        given = make_config(replace(lazy, **{flag: flag == on for flag in flags}), 7)
+        assert [getattr(given, flag.replace("end_on", "end_episode_on")) for flag in flags] == [f == on for f in flags]
+
+
+def test_a_player_who_holds_up_a_goal_kick_is_hurried() -> None:
+    one = Engine()
+    one.begin(get_scenario("1_vs_1_easy"), 1)
+    modes = [one.advance(ENGINE_CODES["idle"]).mode for _ in range(200)]
+    one.close()
+    assert 20 < sum(mode != 0 for mode in modes) < 30
+
+
 def test_matches_are_bit_identical_in_another_process_and_after_another_history() -> None:
     engine = Engine()
     here = play(engine, "R5_T_2", 11)
@@ -93,8 +115,9 @@ def test_a_restored_match_goes_on_bit_for_bit(match: Callable[..., Match]) -> No
     for action in ("right", "sprint", "top_right"):
         first.play(action)
     state = json.loads(json.dumps(first.save()))
-    second = match("academy_corner", 2)
+    second = match("academy_corner", 2, start="published")  # whose start notes nothing of its own
     second.load(state)
+    assert second.save() == state
     assert digest(second.now) == digest(first.now)
     for action in ("right", "right", "short_pass", "shot"):
         assert first.play(action) == second.play(action)
@@ -123,6 +146,7 @@ def test_garbage_is_refused_before_it_reaches_the_engine(match: Callable[..., Ma
     for key, value, words in (
         ("mark", "2.10.1-0123456789abcdef", "one build of the engine"),
         ("engine", cut, "cut off"),
+        ("engine", base64.b64encode(zlib.compress(bytes(2_000_000))).decode(), "too large"),
         ("engine", "%%%", "no engine state"),
         ("engine", base64.b64encode(b"not compressed").decode(), "no engine state"),
     ):

@@ -136,6 +136,15 @@ def test_the_seed_draws_the_situation_and_an_option_names_it(make_env: Make) -> 
         env.reset(seed=0, options={"scenario": "R9_R_9"})
 
 
+def test_half_of_the_seeds_exchange_the_places_of_a_full_game(make_env: Make) -> None:
+    env = make_env(scenario="5_vs_5")
+    first = set()
+    for seed in (0, 2):
+        env.reset(seed=seed)
+        first.add(env.match.scenario.left[1].x)
+    assert first == {0.0, -0.04}
+
+
 def test_a_level_plays_its_own_situations_in_its_episode_alone(make_env: Make) -> None:
     env = make_env()
     drawn = env.reset(seed=3)[1]["scenario"]

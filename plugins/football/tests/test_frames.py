@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 from vlgym_football.engine import Snapshot
-from vlgym_football.match import RUN_FRAMES, DecisionMaker, can_run_on
+from vlgym_football.match import RUN_FRAMES, DecisionMaker, can_run_on, count_goals, find_end
 from vlgym_football.pitch import OURS, THEIRS, WHITE, PitchPainter
 from vlgym_football.reward import RewardMeter, rate_pass, rate_shot
+from vlgym_football.scenario import get_scenario
 
 
 def snap(ball: tuple[float, float] = (0.0, 0.0), **changes: Any) -> Snapshot:
@@ -115,6 +116,12 @@ def test_a_ball_lost_during_a_pending_shot_is_no_steal_unless_nobody_had_it() ->
     assert pay(meter, (snap(NEAR), "shot"), (snap((0.9, 0.0), owner_team=-1, owner=-1), "builtin_ai"))[1] == 0
     lost = snap((0.95, 0.0), owner_team=1, owner=0, frame=200)
     assert meter.pay(lost, "builtin_ai") == (pytest.approx(10), True)
+
+
+def test_a_goal_against_ends_the_attack_under_its_name_and_costs_one() -> None:
+    against = snap(score=(0, 1))
+    assert find_end(against, get_scenario("R1_P_1"), {"mode": 0, "team": 0}) == "goal against"
+    assert count_goals(snap(), against) == -1
 
 
 def run(maker: DecisionMaker, action: str, *later: Snapshot) -> list[str]:
