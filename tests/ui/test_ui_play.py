@@ -1,10 +1,12 @@
-"""A person plays on the page: a whole game, its records, forms, and a lost process."""
+"""A person plays on the page: a whole game, its records, forms, and bad processes."""
 
+import functools
 import html
 import json
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,11 @@ from commands import is_running
 from starlette.testclient import TestClient
 from ui_records import BASE, ask
 
+from vlgym.env_groups.processes import ProcessLink
+from vlgym.env_groups.workers import WorkerGroup
 from vlgym.play.trajectory import read_trajectories
 from vlgym.reports.compute import compute_report
+from vlgym.ui.games import PageGames
 from vlgym.ui.play import name_keys
 
 OWN = {"origin": BASE}
@@ -174,6 +179,19 @@ def find_worker(client: TestClient) -> int:
     """Process of the only game's worker."""
     (game,) = client.app.state.games.open.values()  # type: ignore[attr-defined]
     return game._group._workers[0].link.pid
+
+
+@pytest.mark.parametrize(("script", "limit", "line"), [
+    ("pass", 20.0, "it ended with status 0"),
+    ("import time; time.sleep(60)", 0.2, "did not answer within 0.2 s"),
+])  # fmt: skip
+def test_a_process_that_answers_nothing_ends_its_game_with_a_line(tmp_path, monkeypatch, script, limit, line):
+    monkeypatch.setattr("vlgym.env_groups.workers.START", 0.0)
+    start = functools.partial(ProcessLink, command=(sys.executable, "-c", script))
+    game = PageGames(tmp_path, lambda: WorkerGroup(start, 1, limit=limit)).begin(LINE, {}, episodes=1)
+    assert line in game.error
+    assert "\n" not in game.error
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("actions", "expected"), [
