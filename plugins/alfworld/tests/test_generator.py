@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +14,7 @@ from vlgym_alfworld import package, view
 from vlgym_alfworld.drawn import TextGame
 from vlgym_alfworld.game import HEAT, LOOK, PICK, PICK_TWO, TASKS, met_conditions
 from vlgym_alfworld.generator import MOST_TOGETHER, draw_game, fitting_scenes
-from vlgym_alfworld.rooms import load_floor, load_room, scene_numbers
+from vlgym_alfworld.rooms import load_floor, load_room, pose_of, scene_numbers
 
 from vlgym.errors import MissingSystemPartError, UserError
 
@@ -98,6 +99,16 @@ def test_doors_and_the_agents_place_have_colours(kitchen: TextGame):
         assert (picture[top, left] == frame).all()
 
 
+def test_the_disc_points_where_the_agent_looks(kitchen: TextGame):
+    made, blue = show(kitchen), []
+    column, row, _ = pose_of(kitchen.world.agent_at)
+    for turns in range(4):
+        turned = dataclasses.replace(kitchen.world, agent_at=f"loc|{column}|{row}|{turns}|30")
+        blue.append(np.argwhere((made.draw(turned) == view.AGENT).all(-1)).mean(0))
+    north, east, south, west = blue  # a white hand covers the blue in front
+    assert (north[0] > south[0], east[1] < west[1]) == (True, True)
+
+
 SWEPT = pytest.mark.exhaustive
 
 
@@ -125,7 +136,12 @@ def test_transcripts_equal_those_of_the_untouched_engine(seed: int, task: str):
     assert transcript(TextGame(), seed, task) == transcript(TextGame(fast=False), seed, task)
 
 
-def test_everything_is_restored_after_play_and_after_an_error(capsys: pytest.CaptureFixture[str]):
+def test_everything_is_restored_after_play_and_after_an_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("ALFWORLD_DATA", "/mine")
+    package.import_quietly("textworld")
+    assert os.environ["ALFWORLD_DATA"] == "/mine"
     before, argv, stdout = functions_now(), list(sys.argv), sys.stdout
     running = TextGame()
     running.open(draw_game(np.random.default_rng(1), PICK))
