@@ -301,9 +301,9 @@ def test_a_level_names_the_number_of_options_and_one_that_is_absent_is_refused(a
         drawn.append(alike.goal_number)
         alike.reset(seed=episode_seed(NEWER, "val", 4), options={"level": 1})
     assert drawn[0] == drawn[1]
-    _, last = split_range("train", alike.shop.catalogue.goals)
+    _, last = split_range("val", alike.shop.catalogue.goals)
     alike.wanted_options = 3 - min(2, len(alike.shop.catalogue.goal(last - 1).options))
-    alike.start(SimpleNamespace(integers=lambda first, last: last - 1), {"split": "train"})
+    alike.start(SimpleNamespace(integers=lambda first, last: last - 1), {"split": "val"})
     assert len(alike.goal.options) == alike.wanted_options  # the split's first, after its last
     alike.wanted_options = 9
     with pytest.raises(UserError, match="no goal with 9 options"):
