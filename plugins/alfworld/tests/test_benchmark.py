@@ -81,7 +81,8 @@ def test_a_seed_or_a_number_chooses_a_game_and_rooms_and_other_numbers_are_refus
     env = gymnasium.make(env_id, games="benchmark")
     infos = [env.reset(seed=episode_seed(env_id, "train", index))[1] for index in range(3)]
     infos += [env.reset(seed=0, options={"game": number})[1] for number in range(3)]
-    assert [info["game"].split("/")[0] for info in infos] == names * 2
+    infos += [env.reset(seed=number)[1] for number in range(3)]
+    assert [info["game"].split("/")[0] for info in infos] == names * 3
     for options, message in (({"game": 3}, "from 0 to 2"), ({"scene": 9}, "bring their rooms")):
         with pytest.raises(UserError, match=message):
             env.reset(seed=0, options=options)

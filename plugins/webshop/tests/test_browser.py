@@ -21,7 +21,7 @@ from markupsafe import escape
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.remote.webdriver import WebDriver
 from vlgym_webshop.__main__ import main
-from vlgym_webshop.browser import WindowPool
+from vlgym_webshop.browser import Window, WindowPool
 from vlgym_webshop.services import Services, Shop, ShopConfig, get_services
 from vlgym_webshop.session import Page
 
@@ -163,14 +163,16 @@ def test_a_page_runs_nothing_that_a_text_of_the_catalogue_brings(
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
 
 
-def test_pages_show_all_features_and_the_chosen_colour(services: Services, shop: Shop) -> None:
-    mugs = map(shop.catalogue.product, shop.search("<q> coffee mugs"))
+def test_pages_show_prices_features_and_the_chosen_colour(services: Services, shop: Shop) -> None:
+    found = Page("results", "<q> coffee mugs")
+    mugs = [shop.catalogue.product(asin) for asin in shop.rules.results(found)]
     product = max(mugs, key=lambda each: len(each.bullets))
-    page = Page("item", "mug", 1, product.asin)
+    page = replace(found, kind="item", asin=product.asin)
     colours = [replace(page, options=(("color", value),)) for value in product.options["color"]]
-    pages = replace(page, kind="detail", detail="features"), *colours
+    pages = found, replace(page, kind="detail", detail="features"), *colours
     urls = [services.url(CONFIG, 0, each) for each in pages]
-    features, *items = (urllib3.request("GET", url).data.decode() for url in urls)
+    results, features, *items = (urllib3.request("GET", url).data.decode() for url in urls)
+    assert all(mug.price_tag in results for mug in mugs)
     assert all(escape(text) in features for text in product.bullets)
     assert len({item.split("</svg>")[0] for item in items}) == len(colours)
 
@@ -196,6 +198,16 @@ def test_a_killed_process_is_replaced(services: Services, urls: list[str], victi
     np.testing.assert_array_equal(after, services.windows.photograph(urls[3]))
     pool.close()
     assert gone(family)
+
+
+def test_a_picture_is_taken_again_where_a_process_was_lost_meanwhile(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services.photograph(CONFIG, 1, Page())
+    lost, answers = services.windows.lost, iter((False, True))
+    monkeypatch.setattr(Window, "intact", property(lambda window: next(answers)))
+    services.photograph(CONFIG, 2, Page())
+    assert services.windows.lost == lost + 1
 
 
 def test_a_hanging_browser_is_replaced(services: Services, urls: list[str]) -> None:

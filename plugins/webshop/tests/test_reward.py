@@ -1,17 +1,17 @@
 """The rules of the shop, and the published reward, with numbers worked out by hand."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from vlgym_webshop.catalogue.records import Goal, Product
-from vlgym_webshop.oracle import missing_option
+from vlgym_webshop.oracle import missing_option, plan_action
 from vlgym_webshop.reward import (
     COLOURS,
     count_attributes,
     count_options,
     load_tagger,
-    normalize_colour,
     score_purchase,
     tag_by_rule,
 )
@@ -121,6 +121,15 @@ def test_options_match_as_published(chosen: list[str], wanted: list[str], count:
     assert count_options(chosen, wanted) == count
 
 
+def test_the_oracle_turns_to_the_page_of_its_product() -> None:
+    shop, second = SimpleNamespace(search=RULES.search), replace(RESULTS, number=2)
+    for place, page, name in (
+        (9, RESULTS, "b0009"), (10, RESULTS, "next >"),
+        (9, second, "< prev"), (10, second, "b0010"),
+    ):  # fmt: skip
+        assert plan_action(shop, replace(GOAL, asin=FOUND[place]), page) == f"click[{name}]"
+
+
 def test_the_oracle_chooses_an_option_that_counts_where_the_wanted_one_is_not_offered() -> None:
     assert missing_option(BOOTS, replace(GOAL, options=("dark blue",)), ITEM) == "navy blue"
 
@@ -160,10 +169,7 @@ def test_an_attribute_counts_from_attributes_and_texts_alone() -> None:
     assert [count_attributes(BOOTS, [wanted]) for wanted in ("memory foam", "boots, hiking")] == [0, 0]
 
 
-def test_the_first_colour_of_the_alphabetic_list_wins() -> None:
-    assert normalize_colour("dark navy blue") == "blue"
-    assert normalize_colour("light grey") == "grey"
-    assert normalize_colour("xx-large") == "xx-large"
+def test_the_colours_are_the_published_ones_in_the_order_of_the_alphabet() -> None:
     assert len(COLOURS) == len(set(COLOURS)) == 102
     assert list(COLOURS) == sorted(COLOURS)
 
