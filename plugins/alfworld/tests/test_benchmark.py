@@ -16,10 +16,11 @@ import pytest
 from vlgym_alfworld import benchmark, thor
 from vlgym_alfworld.game import LOOK, PICK, TASKS
 from vlgym_alfworld.generator import draw_game
+from vlgym_alfworld.rooms import scene_numbers
 
 import vlgym  # noqa: F401
 from vlgym.env.seeding import episode_seed
-from vlgym.errors import UserError
+from vlgym.errors import MissingSystemPartError, UserError
 
 PER_SPLIT = 2
 ENV = "vlgym/ALFWorld-v0"
@@ -60,6 +61,7 @@ def test_a_split_plays_its_games_in_sorted_order_and_the_oracle_wins(data: Path)
         observation, info = env.reset(seed=episode_seed(ENV, "val", index))
         assert (info["game"], info["games"]) == (name, "benchmark")
         assert info["scene"] > 0
+        assert env._game.goal.thing.lower() in env.task()
         assert observation["image"].std() > 10
         while not info["success"]:
             _, _, _, truncated, info = env.step(env.solve())
@@ -68,6 +70,22 @@ def test_a_split_plays_its_games_in_sorted_order_and_the_oracle_wins(data: Path)
     env = gymnasium.make(ENV, games="benchmark")
     for split, folder in zip(("train", "val", "test"), benchmark.SPLITS, strict=True):
         assert (root / folder / env.reset(seed=episode_seed(ENV, split, 0))[1]["game"]).is_dir()
+    env.close()
+
+
+def test_a_seed_or_a_number_chooses_a_game_and_rooms_and_other_numbers_are_refused(data: Path):
+    for seed in range(3):
+        write_game(data, "train", seed, PICK)
+    names = [path.parent.name for path in benchmark.list_games("train", TASKS)]
+    env_id = "vlgym/ALFWorldPick-v0"
+    env = gymnasium.make(env_id, games="benchmark")
+    infos = [env.reset(seed=episode_seed(env_id, "train", index))[1] for index in range(3)]
+    infos += [env.reset(seed=0, options={"game": number})[1] for number in range(3)]
+    infos += [env.reset(seed=number)[1] for number in range(3)]
+    assert [info["game"].split("/")[0] for info in infos] == names * 3
+    for options, message in (({"game": 3}, "from 0 to 2"), ({"scene": 9}, "bring their rooms")):
+        with pytest.raises(UserError, match=message):
+            env.reset(seed=0, options=options)
     env.close()
 
 
@@ -82,7 +100,8 @@ def test_unsolvable_movable_and_sliced_games_are_left_out(data: Path):
 
 def test_without_the_data_auto_plays_generated_games_and_benchmark_says_what_to_do(data: Path):
     env = gymnasium.make(ENV, split="valid_unseen")
-    assert env.reset(seed=1)[1]["games"] == "generated"
+    info = env.reset(seed=1)[1]
+    assert (info["games"], info["scene"] in scene_numbers(seen=False)) == ("generated", True)
     with pytest.raises(UserError, match=r"alfworld-download.*ALFWORLD_DATA"):
         gymnasium.make(ENV, games="benchmark")
     assert not list(data.iterdir())
@@ -99,14 +118,25 @@ def test_a_damaged_game_file_is_named_with_the_fix(data: Path):
     (folder / "traj_data.json").write_text('{"task_type": "pick_and_place_simple"}')
     with pytest.raises(UserError, match="lacks 'pddl_params'"):
         benchmark.load_game(folder)
+    write_game(data, "valid_seen", 0, PICK, pddl_problem="(define (problem")
+    env = gymnasium.make(ENV, split="valid_seen")
+    with pytest.raises(UserError, match=r"tw-pddl: .* engine rejects it .*alfworld-download"):
+        env.reset(seed=0)
 
 
 @pytest.mark.parametrize(
-    "code", ["__import__('os').getcwd()", "r.__class__", "(lambda: 1)()", "open('/etc/hostname').read()"]
+    ("text", "name", "code"),
+    [
+        ("You open the {%s}.", "r.name", "__import__('os').getcwd()"),
+        ("You open the {%s}.", "r.name", "r.__class__"),
+        ("You open the {%s}.", "r.name", "(lambda: 1)()"),
+        ("you see [{%s |", "o.indefinite + ' ' + o.name", "open('/etc/hostname').read()"),
+        ('template :: "open {%s}"', "r", "open('/etc/hostname').read()"),
+    ],
 )
-def test_a_grammar_with_code_in_it_is_not_played(data: Path, code: str):
+def test_a_grammar_with_code_in_it_is_not_played(data: Path, text: str, name: str, code: str):
     grammar = draw_game(np.random.default_rng(0), PICK).grammar
-    hostile = grammar.replace("You open the {r.name}.", f"You open the {{{code}}}.")
+    hostile = grammar.replace(text % name, text % code)
     assert hostile != grammar
     with pytest.raises(UserError, match="text grammar"):
         benchmark.load_game(write_game(data, "train", 61, PICK, grammar=hostile))
@@ -135,6 +165,13 @@ class Simulator:
     def get_results(self) -> tuple[Any, ...]:
         commands = ["look", "take pen 1 from desk 1", "use desklamp 1"]
         return self.said, False, commands, self.met == 2, self.met / 2, []
+
+
+def test_thor_names_all_that_it_lacks(data: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(data))
+    monkeypatch.delenv("DISPLAY", raising=False)
+    with pytest.raises(MissingSystemPartError, match=r"Unity build.*X display.*trajectories in"):
+        gymnasium.make(ENV, backend="thor")
 
 
 def test_thor_drives_the_simulator(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any):

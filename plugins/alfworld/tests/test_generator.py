@@ -3,8 +3,11 @@
 import collections
 import dataclasses
 import importlib.util
+import os
+import random
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -123,6 +126,18 @@ def transcript(running: TextGame, seed: int, task: str) -> list[Any]:
 )
 def test_transcripts_equal_those_of_the_untouched_engine(seed: int, task: str):
     assert transcript(TextGame(), seed, task) == transcript(TextGame(fast=False), seed, task)
+
+
+def test_an_import_leaves_generators_and_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    unquiet = "import numpy, random\nrandom.random(), numpy.random.random()"
+    (tmp_path / "unquiet.py").write_text(unquiet)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("ALFWORLD_DATA", "/mine")
+    before = random.getstate(), str(np.random.get_state())  # noqa: NPY002
+    package.import_quietly("unquiet")
+    assert (random.getstate(), str(np.random.get_state())) == before  # noqa: NPY002
+    assert os.environ["ALFWORLD_DATA"] == "/mine"
+    assert str(package.package_folder()) != sys.modules["alfworld.info"].ALFWORLD_DATA
 
 
 def test_everything_is_restored_after_play_and_after_an_error(capsys: pytest.CaptureFixture[str]):

@@ -98,6 +98,8 @@ def test_it_remembers_only_what_was_in_sight():
     assert memory.looked == {"diningtable 1"}
     memory.look(replace(away, opened=frozenset({"cabinet 1"})))
     assert memory.recall(away).holder["mug 1"] == "cabinet 1"
+    memory.look(replace(away, held="pen 1"))
+    assert "pen 1" not in memory.recall(away).holder
 
 
 def test_where_hidden_things_are_makes_no_difference_to_what_it_says():

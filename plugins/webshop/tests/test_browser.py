@@ -1,6 +1,7 @@
 """The browser: its pictures, its replacement when lost, and the shop as its only address."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -9,16 +10,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import psutil
 import pytest
 import urllib3
+from markupsafe import escape
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.remote.webdriver import WebDriver
 from vlgym_webshop.__main__ import main
-from vlgym_webshop.browser import WindowPool
+from vlgym_webshop.browser import Window, WindowPool
 from vlgym_webshop.services import Services, Shop, ShopConfig, get_services
 from vlgym_webshop.session import Page
 
@@ -149,6 +152,39 @@ def test_the_server_answers_not_found_to_what_is_no_page(urls: list[str]) -> Non
     assert {path: urllib3.request("GET", root + path).status for path in wrong} == dict.fromkeys(wrong, 404)
 
 
+def test_a_page_runs_nothing_that_a_text_of_the_catalogue_brings(
+    services: Services, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, hostile = list_pages(shop)[3], "<script>steal()</script>"
+    product = replace(shop.catalogue.product(page.asin), title=hostile)
+    monkeypatch.setattr(shop.catalogue, "product", lambda asin: product)
+    answer = urllib3.request("GET", services.url(CONFIG, 0, page))
+    assert answer.data.count(escape(hostile).encode()) == 1
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+
+
+def test_pages_show_prices_features_and_the_chosen_colour(services: Services, shop: Shop) -> None:
+    found = Page("results", "<q> coffee mugs")
+    mugs = [shop.catalogue.product(asin) for asin in shop.rules.results(found)]
+    product = max(mugs, key=lambda each: len(each.bullets))
+    page = replace(found, kind="item", asin=product.asin)
+    colours = [replace(page, options=(("color", value),)) for value in product.options["color"]]
+    pages = found, replace(page, kind="detail", detail="features"), *colours
+    urls = [services.url(CONFIG, 0, each) for each in pages]
+    results, features, *items = (urllib3.request("GET", url).data.decode() for url in urls)
+    assert all(mug.price_tag in results for mug in mugs)
+    assert all(escape(text) in features for text in product.bullets)
+    assert len({item.split("</svg>")[0] for item in items}) == len(colours)
+
+
+def test_shops_have_addresses_and_processes_services_of_their_own(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert services.url(CONFIG, 0, Page()) != services.url(ShopConfig(nouns="rules"), 0, Page())
+    monkeypatch.setattr("vlgym_webshop.services._current", (os.getpid() - 1, services))
+    assert get_services() is not services
+
+
 @pytest.mark.parametrize("victims", [pytest.param(slice(0, 1), marks=SWEPT), slice(1, None)])
 def test_a_killed_process_is_replaced(services: Services, urls: list[str], victims: slice) -> None:
     pool = WindowPool(services.serve)
@@ -162,6 +198,16 @@ def test_a_killed_process_is_replaced(services: Services, urls: list[str], victi
     np.testing.assert_array_equal(after, services.windows.photograph(urls[3]))
     pool.close()
     assert gone(family)
+
+
+def test_a_picture_is_taken_again_where_a_process_was_lost_meanwhile(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services.photograph(CONFIG, 1, Page())
+    lost, answers = services.windows.lost, iter((False, True))
+    monkeypatch.setattr(Window, "intact", property(lambda window: next(answers)))
+    services.photograph(CONFIG, 2, Page())
+    assert services.windows.lost == lost + 1
 
 
 def test_a_hanging_browser_is_replaced(services: Services, urls: list[str]) -> None:
@@ -206,7 +252,7 @@ def test_an_endless_page_is_given_up_after_three_browsers() -> None:
     stop.set()
 
 
-def test_the_shop_can_be_served_for_a_person() -> None:
+def test_the_shop_can_be_served_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = str(probe.getsockname()[1])
     command = [sys.executable, "-m", "vlgym_webshop", "--port", port, "--goal", "7"]
@@ -215,6 +261,9 @@ def test_the_shop_can_be_served_for_a_person() -> None:
             assert f"http://127.0.0.1:{port}/shop/7/search" in process.stdout.readline()
             answer = urllib3.request("GET", f"http://127.0.0.1:{port}/shop/7/results?q=red+mug")
             assert (answer.status, b"Total results:" in answer.data) == (200, True)
-            assert main(["--port", port]) == 1  # taken
+            wrong = ([], ["--data", "nowhere"], ["--goal", "12087"])
+            assert [main(["--port", port, *each]) for each in wrong] == [1, 1, 1]
+            errors = capsys.readouterr().err
+            assert re.search("is taken(?s:.*)is not a folder(?s:.*)from 0 to 12086", errors)
         finally:
             process.terminate()

@@ -14,7 +14,7 @@ import pytest
 from vlgym_webshop.catalogue.build import CatalogueSource, open_catalogue
 from vlgym_webshop.catalogue.files import read_array
 from vlgym_webshop.catalogue.generate import generate_product
-from vlgym_webshop.catalogue.wishes import COUNTS, NO_LIMIT, price_limit, split_range
+from vlgym_webshop.catalogue.wishes import COUNTS, NO_LIMIT, price_limit, split_of_goal, split_range
 from vlgym_webshop.reward import score_purchase
 from vlgym_webshop.search import SearchIndex, analyse
 from vlgym_webshop.services import Shop
@@ -52,6 +52,8 @@ def test_a_goal_states_all_that_counts_and_its_product_meets_it_in_full(shop: Sh
 def test_splits_have_the_published_sizes_and_want_different_products(shop: Shop) -> None:
     ranges = {split: split_range(split, shop.catalogue.goals) for split in COUNTS}
     assert ranges == {"test": (0, 500), "val": (500, 1500), "train": (1500, 12_087)}
+    ends = [(split_of_goal(first), split_of_goal(last - 1)) for first, last in ranges.values()]
+    assert ends == [(split, split) for split in COUNTS]
     wanted = [{shop.catalogue.goal(number).asin for number in range(*ends)} for ends in ranges.values()]
     assert sum(map(len, wanted)) == len(set().union(*wanted))
     assert len({shop.catalogue.product(asin).query for asin in wanted[0]}) == 48
@@ -125,6 +127,12 @@ def test_at_most_fifty_results_come_best_first_and_ties_in_the_order_of_the_docu
     assert [index.search(query) for query in ("", "the of", "zebra", "??", "<r>")] == [[]] * 5
 
 
+def test_a_first_word_lists_a_category_a_query_or_an_attribute_as_published(shop: Shop) -> None:
+    first = generate_product(0)
+    for wanted in (f"<c> {first.category}", f"<q> {first.query}", f"<a> {first.attributes[0]}"):
+        assert shop.search(wanted)[0] == first.asin
+
+
 def item(asin: str, **changes: Any) -> dict[str, Any]:
     return {
         "asin": asin,
@@ -148,14 +156,14 @@ ITEMS = [
 ATTRIBUTES = {"B01": {"attributes": ["solid wood"], "instruction": None, "instruction_attributes": []}}
 
 
-def wish(asin: str, instruction: str, attributes: list[str], options: list[str]) -> dict[str, Any]:
+def wish(asin: str, instruction: str, attributes: list[str], options: Any) -> dict[str, Any]:
     wanted = {"instruction_attributes": attributes, "instruction_options": options}
     return {"asin": asin, "instruction": instruction, **wanted}
 
 
 HUMAN = {
     "B01": [wish("B01", "find a wooden table.", ["solid wood"], ["red | black"]), wish("B01", "skipped", [], [])],
-    "B04": [wish("B04", "an expensive table", ["solid wood"], [])],
+    "B04": [wish("B04", "an expensive table", ["solid wood"], {"Color": "blue"})],
     "ABSENT": [wish("ABSENT", "x", ["x"], [])],
 }
 
@@ -204,6 +212,7 @@ def test_goals_are_the_human_ones_with_attributes_in_the_published_order(data: P
     assert wooden.options == ("red | black",)
     dear = goals[expected.index("B04")]
     assert (dear.instruction, dear.price_upper) == ("an expensive table", 1_000_000.0)
+    assert dear.options == ("blue",)
 
 
 @pytest.mark.usefixtures("blank")
@@ -251,6 +260,10 @@ def test_a_missing_file_is_named_and_a_changed_one_makes_a_new_catalogue(data: P
     before = source.name()
     (data / "items_ins_v2_1000.json").write_text(json.dumps({}))
     assert source.name() != before
+    (data / "items_shuffle.json").touch()  # a full file comes before a small one
+    with pytest.raises(UserError, match=r"items_shuffle\.json but not items_ins_v2\.json"):
+        open_catalogue(source)
+    (data / "items_shuffle.json").unlink()
     (data / "items_human_ins.json").unlink()
     with pytest.raises(UserError, match=r"not items_human_ins\.json"):
         open_catalogue(source)

@@ -4,11 +4,12 @@ import random
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from vlgym_webshop.blind import Shopper
+from vlgym_webshop.blind import Guesser, Shopper
 from vlgym_webshop.catalogue.generate import load_taxonomy
 from vlgym_webshop.catalogue.lookalikes import (
     GROUP,
@@ -84,7 +85,7 @@ def test_a_purchase_pays_the_published_reward_and_reports_its_parts(env: Any) ->
 
 
 @pytest.mark.usefixtures("blank")
-def test_the_seed_s_split_chooses_the_goal_and_the_argument_overrides_it(env: Any) -> None:
+def test_the_seed_s_split_chooses_the_goal_and_argument_and_options_override_it(env: Any) -> None:
     for split in SPLITS:
         first, last = split_range(split, 12_087)
         for index in range(3):
@@ -94,6 +95,21 @@ def test_the_seed_s_split_chooses_the_goal_and_the_argument_overrides_it(env: An
         assert forced.reset(seed=episode_seed(ID, "train", 0))[1]["goal"] < 500
     env.reset(seed=episode_seed(ID, "val", 0))
     assert 500 <= env.reset()[1]["goal"] < 1500  # without a seed the split goes on
+    assert env.reset(options={"split": "test"})[1]["goal"] < 500
+    with pytest.raises(UserError, match="must be an integer from 0 to 12086"):
+        env.reset(options={"goal": 12_087})
+
+
+def test_search_anywhere_reaches_the_rules() -> None:
+    with closing(build(search_anywhere=True)) as free:
+        assert free.shop.rules.search_anywhere
+
+
+def test_a_list_that_is_too_long_keeps_buy_now(env: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vlgym_webshop.env.LONGEST_LIST", 0)
+    env.start(np.random.default_rng(0), {})
+    env.page = Page(kind=ITEM, asin=env.goal.asin)
+    assert env.legal_actions() == ["click[buy now]"]
 
 
 def test_the_oracle_recovers_from_any_page(env: Any) -> None:
@@ -159,6 +175,16 @@ def test_the_blind_shopper_buys_the_product_of_the_page_with_the_most_fitting_op
     ]  # fmt: skip
     player = Shopper(random.Random(0))
     assert [player.choose(wish, legal) for legal, _ in steps] == [action for _, action in steps]
+
+
+def test_the_blind_guesser_tries_rows_of_words_and_has_turns_left_to_buy() -> None:
+    wish = f"Instruction: I want a red mug, {' '.join('abcdefghjkmnpq')}, under $40.00\n"
+    products, last = ("click[b0aaaaaaaa]", "click[b0bbbbbbbb]"), ("click[< prev]", "click[buy now]")
+    player = Guesser(random.Random(0))
+    played = [player.choose(wish, legal) for legal in (("search[words]",), products, *[last] * 48)]
+    first = "search[red mug b c d e f g h j k m]"
+    assert played[:4] == [first, products[0], "click[red]", "click[mug]"]
+    assert {"click[red mug]", "click[b c d]", "click[buy now]"} <= set(played)
 
 
 PRODUCTS = 240  # twenty groups: enough for each split, and quickly made
@@ -248,8 +274,7 @@ def test_no_product_is_on_sale_in_two_splits(alike: Any) -> None:
         listed = {action[6:-1].upper() for action in actions if action.startswith("click[b0")}
         assert listed
         assert listed <= sold[split]
-        other = alike.goal_number
-        alike.reset(options={"goal": other})
+        alike.reset(seed=0, options={"goal": alike.goal_number})  # a seed of train
         assert alike.goal.asin in sold[split]
     assert sum(map(len, sold.values())) == len(set().union(*sold.values()))
 
@@ -262,11 +287,6 @@ def test_a_purchase_that_meets_a_part_of_the_wish_scores_and_is_not_paid(alike: 
     assert alike.goal.options
     assert 0 < info["score"] < 100
     assert reward == 0
-    alike.partial_credit = True
-    alike.reset(seed=episode_seed(NEWER, "test", 0))
-    alike.page = Page(kind=ITEM, asin=alike.goal.asin)
-    _, reward, _, _, again = do(alike, "click[buy now]")
-    assert reward == again["score"] / 100 == info["score"] / 100
 
 
 def test_a_level_names_the_number_of_options_and_one_that_is_absent_is_refused(alike: Any) -> None:
@@ -280,6 +300,10 @@ def test_a_level_names_the_number_of_options_and_one_that_is_absent_is_refused(a
         drawn.append(alike.goal_number)
         alike.reset(seed=episode_seed(NEWER, "val", 4), options={"level": 1})
     assert drawn[0] == drawn[1]
+    _, last = split_range("val", alike.shop.catalogue.goals)
+    alike.wanted_options = 3 - min(2, len(alike.shop.catalogue.goal(last - 1).options))
+    alike.start(SimpleNamespace(integers=lambda first, last: last - 1), {"split": "val"})
+    assert len(alike.goal.options) == alike.wanted_options  # the split's first, after its last
     alike.wanted_options = 9
     with pytest.raises(UserError, match="no goal with 9 options"):
         alike.start(alike.np_random, {})

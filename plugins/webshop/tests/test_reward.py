@@ -1,16 +1,17 @@
 """The rules of the shop, and the published reward, with numbers worked out by hand."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from vlgym_webshop.catalogue.records import Goal, Product
+from vlgym_webshop.oracle import missing_option, plan_action
 from vlgym_webshop.reward import (
     COLOURS,
     count_attributes,
     count_options,
     load_tagger,
-    normalize_colour,
     score_purchase,
     tag_by_rule,
 )
@@ -37,6 +38,9 @@ def test_each_page_offers_what_the_published_shop_does() -> None:
     assert RULES.clickables(ITEM) == expected
     assert RULES.clickables(Page("detail", "lamp", 2, "B0LAMP", (), "features")) == ["back to search", "< prev"]
     assert RULES.clickables(Page("done", "lamp", 2, "B0LAMP")) == []
+    named = replace(LAMP, options={"task": ("features", "buy now", "buy")})  # as buttons are
+    rules = replace(RULES, product=lambda asin: named)
+    assert rules.clickables(ITEM) == [*expected[:5], "buy", "buy now"]
     kinds = (Page(), RESULTS, ITEM, Page("done"))
     anywhere = Rules(RULES.search, RULES.product, search_anywhere=True)
     assert [RULES.accepts_search(page) for page in kinds] == [True, False, False, False]
@@ -117,6 +121,19 @@ def test_options_match_as_published(chosen: list[str], wanted: list[str], count:
     assert count_options(chosen, wanted) == count
 
 
+def test_the_oracle_turns_to_the_page_of_its_product() -> None:
+    shop, second = SimpleNamespace(search=RULES.search), replace(RESULTS, number=2)
+    for place, page, name in (
+        (9, RESULTS, "b0009"), (10, RESULTS, "next >"),
+        (9, second, "< prev"), (10, second, "b0010"),
+    ):  # fmt: skip
+        assert plan_action(shop, replace(GOAL, asin=FOUND[place]), page) == f"click[{name}]"
+
+
+def test_the_oracle_chooses_an_option_that_counts_where_the_wanted_one_is_not_offered() -> None:
+    assert missing_option(BOOTS, replace(GOAL, options=("dark blue",)), ITEM) == "navy blue"
+
+
 def test_a_goal_without_options_or_attributes_is_judged_by_the_price() -> None:
     score = score_purchase(BOOTS, {}, replace(GOAL, attributes=(), options=()))
     assert (score.reward, score.attributes, score.options) == (1.0, 1.0, 1.0)
@@ -152,10 +169,7 @@ def test_an_attribute_counts_from_attributes_and_texts_alone() -> None:
     assert [count_attributes(BOOTS, [wanted]) for wanted in ("memory foam", "boots, hiking")] == [0, 0]
 
 
-def test_the_first_colour_of_the_alphabetic_list_wins() -> None:
-    assert normalize_colour("dark navy blue") == "blue"
-    assert normalize_colour("light grey") == "grey"
-    assert normalize_colour("xx-large") == "xx-large"
+def test_the_colours_are_the_published_ones_in_the_order_of_the_alphabet() -> None:
     assert len(COLOURS) == len(set(COLOURS)) == 102
     assert list(COLOURS) == sorted(COLOURS)
 
@@ -165,7 +179,7 @@ def test_the_noun_rule_leaves_out_function_words_adjectives_colours_and_numbers(
     assert tag_by_rule("Foldable Table") == ("table",)
 
 
-def test_a_missing_model_is_named_and_auto_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_takes_the_model_for_real_files_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise OSError("Can't find model")
 
@@ -173,3 +187,5 @@ def test_a_missing_model_is_named_and_auto_falls_back(monkeypatch: pytest.Monkey
     assert load_tagger("auto", generated=False)[0] == "rules"
     with pytest.raises(UserError, match="spacy download"):
         load_tagger("spacy", generated=False)
+    monkeypatch.setattr("vlgym_webshop.reward._load_spacy", lambda: tag_by_rule)
+    assert [load_tagger("auto", generated=each)[0] for each in (False, True)] == ["spacy", "rules"]
