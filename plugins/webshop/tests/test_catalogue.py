@@ -217,7 +217,9 @@ def test_goals_are_the_human_ones_with_attributes_in_the_published_order(data: P
 
 @pytest.mark.usefixtures("blank")
 def test_the_environment_plays_them(data: Path) -> None:
-    env = make("vlgym/WebShop-v0", data=str(data), split="test")
+    env = make("vlgym/WebShop-v0", data=str(data))
+    with pytest.raises(UserError, match="no goal in the split 'train'"):
+        env.reset(seed=1)
     _, info = env.reset(seed=1, options={"goal": 0})
     for _ in range(12):
         _, reward, terminated, _, info = env.step(env.solve() or "")

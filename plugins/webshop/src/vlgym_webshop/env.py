@@ -149,15 +149,16 @@ class WebShop(VLEnv):
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         split = options.get("split") or self.split or self.seed_split or "train"
         self.config = self._configs[split]
+        number = options.get("goal")
         first, last = split_range(split, self._count_goals())
-        if first == last:
+        if first == last and number is None:
             raise UserError(
                 f"There is no goal in the split {split!r}: this catalogue has {last} goals; train begins at 1500."
             )
 
         # A number that is asked for may be of any split; its draw happens all the same.
-        drawn = self._find_fitting(int(rng.integers(first, last)), first, last)
-        self.goal_number = options.get("goal", drawn)
+        drawn = self._find_fitting(int(rng.integers(first, last)), first, last) if first < last else 0
+        self.goal_number = drawn if number is None else number
         self.config = self._configs[split_of_goal(self.goal_number)]
         self.goal = self.shop.catalogue.goal(self.goal_number)
         self.page = Page()
