@@ -162,7 +162,7 @@ def test_the_warm_starts_gradients_are_those_of_the_labels_log_probability_by_ha
     assert report.loss == pytest.approx(np.mean(losses), rel=1e-4)
 
 
-@pytest.mark.parametrize(("reading", "every"), [(1.0, 60), (0.6, 10)])
+@pytest.mark.parametrize(("reading", "every"), [(1.0, 60), (0.9, 2)])
 def test_imitation_finds_the_oracles_arms_and_stops_when_it_reads(reading, every, tmp_path):
     options = {"steps": 60, "samples": 128, "batch": 32, "noise": 0.0, "lr": 1e-2}
     config = WarmConfig(**options, check_every=every, reading=reading)
