@@ -218,6 +218,14 @@ Homesick = broken(
     "It behaves otherwise in a forked process.",
     state_text=lambda env: Walk.state_text(env) + ("" if os.getpid() == _PROCESS else " This is not home."),
 )
+Homeless = broken(
+    "It pays otherwise in a forked process where its target lies to the right, as in its second row.",
+    act=lambda env, action: replace(Walk.act(env, action), reward=float(os.getpid() != _PROCESS and env.target > 0)),
+)
+Homebound = broken(
+    "It ends at once in a forked process.",
+    act=lambda env, action: replace(Walk.act(env, action), terminated=os.getpid() != _PROCESS),
+)
 
 
 OldPrompt = broken(

@@ -70,6 +70,14 @@ def test_a_picture_that_is_turned_round_is_named(turn: object, word: str) -> Non
     assert word in str(compare_sheets(stored, live, exact=False))
 
 
+def test_what_a_renderer_changes_alike_in_all_pictures_makes_none_look_like_another() -> None:
+    stored = np.full((6, SHEET_SIZE), 60, np.uint8)
+    stored[:, :128] += np.arange(0, 24, 4, np.uint8)[:, None]  # the upper half tells the pictures apart
+    live = stored.copy()
+    live[:, :128] += 8
+    assert compare_sheets(stored, live, exact=False) is None
+
+
 def test_other_colours_are_seen() -> None:
     image = np.zeros((64, 64, 3), np.uint8)
     image[..., 0] = 200

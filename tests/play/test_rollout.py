@@ -64,6 +64,13 @@ def test_a_record_holds_what_the_policy_saw_and_what_happened() -> None:
     assert record.score == pytest.approx(1 / 3)
 
 
+def test_each_record_has_the_reward_of_its_own_environment() -> None:
+    runner = Runner([make_walk() for _ in range(3)])
+    for target, slot in enumerate(runner.slots):
+        slot.env.target = target
+    assert [record.reward for record in runner.step(ScriptedPolicy([RIGHT]))] == [0.0, 1.0, 0.0]
+
+
 def test_exactly_the_wanted_number_of_episodes_is_played() -> None:
     runner = Runner([make_walk() for _ in range(4)], episodes=6, first_episode=10)
     played = list(run_episodes(runner, OraclePolicy()))

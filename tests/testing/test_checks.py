@@ -71,6 +71,8 @@ BROKEN: list[tuple[str, str, dict[str, Any], str]] = [
     ("side_effects", "NumpyDraw", {}, "numpy's global generator"),
     ("side_effects", "Setting", {}, "it changed environment variables"),
     ("vector", "Homesick", {}, "differ"),
+    ("vector", "Homeless", {}, "async, SAME_STEP: turn 1 differs"),
+    ("vector", "Homebound", {}, "async, SAME_STEP: turn 1 differs"),
     ("splits", "SplitsMix", {}, "does not begin with that seed's generator"),
 ]
 

@@ -77,12 +77,17 @@ def test_the_hidden_card_is_nowhere_until_the_game_is_over(make_env: Build) -> N
         start = {"player": ["H10", "SK"], "dealer": ["D9", hidden]}
         observation, info = env.reset(seed=0, options=start)
         assert info["dealer"] == ["D9"]
-        views.append((observation["text"], observation["image"].tobytes(), info))
+        views.append((observation["text"], observation["image"].tobytes(), info, env.describe()))
     assert views[0] == views[1]
     observation, *_, info = env.step("<action>stand</action>")
     assert info["dealer"] == ["D9", "C9"]
     before = np.frombuffer(views[0][1], np.uint8).reshape(300, 300, 3)
     assert (observation["image"] != before)[26:124, 79:149].any()
+
+
+def test_a_thought_calls_a_hand_soft_whose_ace_counts_11(make_env: Build) -> None:
+    for cards, thought in (("HA S6", "player soft 17 dealer 9; hit"), ("H10 S7", "player 17 dealer 9; hit")):
+        assert make_env("Blackjack", {"player": cards.split(), "dealer": ["D9", "CA"]}).think("hit") == thought
 
 
 def test_every_card_of_a_hand_can_be_read_in_the_picture(make_env: Build) -> None:

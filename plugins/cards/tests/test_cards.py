@@ -35,6 +35,8 @@ def test_a_level_has_its_number_of_cards_and_its_signs(make_env: Callable, title
         for seed in range(3):
             _, info = env.reset(seed=seed, options={"level": level})
             assert (info["solvable"], len(info["cards"])) == (True, count)
+        assert count == 5 or env.completion(), "there is room for a solution"
+        assert ("13" in env.legal_actions()) == (title == "Points24" and level > 3)
         rules = env.level_arguments[level].get("rules", type(env).rules)
         signs = {*rules.operators, *("()" if rules.brackets else "")}
         assert {*env.legal_actions()} & {*"+-*/()"} == signs

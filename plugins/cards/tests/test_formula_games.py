@@ -92,6 +92,10 @@ def test_the_oracle_wins_solvable_hands_and_gives_up_others(make_env: Build, eve
     assert every > 1 or (sum(won), len(won)) == (566, 566 + 149)
 
 
+def test_the_oracle_gives_up_where_the_turns_do_not_reach_the_equals_sign(make_env: Build) -> None:
+    assert [make_env("EZPoints", HAND, max_turns=turns).oracle() for turns in (3, 4)] == ["=", "5"]
+
+
 def test_all_hands_are_solvable_on_request(make_env: Build) -> None:
     env = make_env("Points24", solvable_only=True)
     assert all(env.reset(seed=seed)[1]["solvable"] for seed in range(30))

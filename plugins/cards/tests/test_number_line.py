@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from vlgym.env import VLEnv
+from vlgym.errors import UserError
 
 Build = Callable[..., VLEnv]
 
@@ -64,6 +65,17 @@ def test_a_push_against_an_end_costs_1_and_moves_nothing(make_env: Build, play: 
         env = make_env("NumberLine", {"current": current, "target": target})
         rewards, *ended, info = play(env, [action])
         assert (rewards, info["current"], ended) == ([-1], current, [False, False])
+
+
+def test_a_game_has_twice_its_largest_number_of_turns_unless_told_otherwise(make_env: Build) -> None:
+    given = ({}, {"max_turns": 3})
+    assert [make_env("NumberLine", max_position=9, **turns).max_turns for turns in given] == [18, 3]
+
+
+def test_a_largest_number_out_of_range_is_refused(make_env: Build) -> None:
+    for largest in (1, 100):
+        with pytest.raises(UserError, match="must be an integer from 2 to 99"):
+            make_env("NumberLine", max_position=largest)
 
 
 def test_the_numbers_are_in_the_picture_only(make_env: Build) -> None:

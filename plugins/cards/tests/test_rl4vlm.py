@@ -12,6 +12,7 @@ from vlgym_cards.rl4vlm import FormulaParser, NumberLineParser, ProjectionParser
 from vlgym.env import VLEnv
 
 Build = Callable[..., VLEnv]
+HAND = {"cards": ["H5", "S7"]}
 NUMBERS = [*map(str, range(1, 11)), "+", "-", "*", "/", "(", ")", "="]
 
 
@@ -47,7 +48,7 @@ def test_every_action_round_trips_whatever_the_thoughts(thoughts: str) -> None:
 
 def test_compat_sets_parser_and_random_fallback_unless_told_otherwise(make_env: Build) -> None:
     for title in ("NumberLine", "EZPoints", "Points24", "Blackjack"):
-        env = make_env(title, compat="rl4vlm")
+        env = make_env(title, compat="rl4vlm", parser=None)
         assert isinstance(env.parser, ProjectionParser)
         assert env.invalid_action == "published"
         assert make_env(title).invalid_action == "random"
@@ -92,12 +93,21 @@ def test_the_published_language_wins_where_the_exact_grammar_loses(make_env, pla
 
 
 def test_a_refused_number_leaves_a_blank_in_the_formula(make_env: Build, play: Callable) -> None:
-    env = make_env("EZPoints", {"cards": ["H5", "S7"]}, compat="rl4vlm")
+    env = make_env("EZPoints", HAND, compat="rl4vlm")
     rewards, _, _, info = play(env, ["5", "9", "+"])
     assert (rewards, info["formula"]) == ([0, -1, 0], ["5", " ", "+"])
     rewards, _, _, info = play(env, ["7", "="])
     assert rewards == [0, 10], "the blank does not break 5 + 7"
     assert info["return_positive"]
+
+
+def test_the_oracle_wins_after_refusals_while_there_is_room_for_the_end(make_env: Build, play: Callable) -> None:
+    for refusals, action in ((2, "5"), (3, "=")):
+        env: Any = make_env("EZPoints", HAND, compat="rl4vlm")
+        play(env, ["9"] * refusals)
+        assert env.oracle() == action
+    eights = {"cards": ["H3", "S3", "D8", "C8"]}
+    assert [make_env("Points24", eights, compat=compat).oracle() for compat in ("rl4vlm", None)] == ["=", "8"]
 
 
 @pytest.mark.parametrize(("title", "length"), [("EZPoints", 6), ("Points24", 21)])

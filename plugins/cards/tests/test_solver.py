@@ -59,6 +59,7 @@ def test_the_solver_agrees_with_brute_force_on_existence_and_length() -> None:
         if ending is not None:
             assert evaluate((*prefix, *ending)) == target
             assert sorted(int(each) for each in ending if each.isdigit()) == list(numbers)
+            assert complete(prefix, numbers, target, Rules(), length - 1) is None
         outcomes[ending is None] += 1
     assert min(outcomes.values()) > 10, "both kinds of case must occur"
 

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from vlgym_cards.blind import EZPointsTries, NumberLineScript
+from vlgym_cards.blind import EZPointsTries, NumberLineScript, Points24Tries
 from vlgym_cards.cards import Card
 from vlgym_cards.ez_points import PAIRS, partners
 
@@ -79,6 +79,12 @@ def test_a_blind_player_of_number_line_earns_what_was_computed(make_env: Play) -
         start = {"current": current, "target": target if target != current else (target + 1) % 5}
         earned += play_blind(env, NumberLineScript(random.Random(0)), start)[0]
     assert earned / 36 == pytest.approx(-0.917, abs=0.0005)
+
+
+def test_a_blind_player_of_points_24_adds_three_numbers_and_finds_the_fourth(make_env: Play) -> None:
+    env = make_env("Points24", image_size=(16, 16))
+    for cards in ("H10 S10 D10 C6", "HA S2 D3 C4"):
+        assert play_blind(env, Points24Tries(random.Random(0)), {"cards": cards.split()})[1]
 
 
 @pytest.mark.parametrize(("version", "rate"), [("v0", 0.792), ("v1", 2 / 7)])

@@ -3,9 +3,18 @@
 import random
 from itertools import groupby
 
-from vlgym_miniworld.blind import Circler
+from vlgym_miniworld.blind import Circler, Wanderer
 
 MOVES = ("turn left", "turn right", "move forward")
+
+
+def test_the_wanderer_turns_150_degrees_at_most_and_picks_up_where_that_is_an_action() -> None:
+    for legal in (MOVES, (*MOVES, "pick up")):
+        player = Wanderer(random.Random(0))
+        moves = [player.choose("A turn rotates you by 45 degrees.", legal) for _ in range(300)]
+        assert set(moves) == {*legal}
+        turns = [len(list(run)) for move, run in groupby(moves) if move.startswith("turn")]
+        assert set(turns) <= {1, 2, 3}
 
 
 def test_the_circler_goes_four_metres_and_turns_to_one_side_only() -> None:

@@ -31,6 +31,13 @@ def test_the_robot_starts_away_from_the_box_and_does_not_face_it(make, title):
     assert len(set(np.round(bearings))) > 6, "the start is drawn, not set"
 
 
+def test_a_least_distance_alone_is_kept(make):
+    env = make("OneRoomS6Fast", min_distance=4.0)
+    for seed in range(6):
+        env.reset(seed=seed)
+        assert locate(pose_of(env.world), env.world.box)[1] >= 4.0
+
+
 def shows_red(image):
     return bool(((image[..., 0] > 120) & (image[..., 1:] < 40).all(axis=-1)).any())
 
@@ -54,7 +61,7 @@ def test_a_rule_that_no_room_can_meet_is_said_and_the_world_stays_usable(make, m
 
 
 def walls_apart(env):
-    return float(env.world.max_x - env.world.min_x)
+    return [float(env.world.max_x - env.world.min_x), float(env.world.max_z - env.world.min_z)]
 
 
 @pytest.mark.parametrize(("title", "cell", "gap"), [("OneRoomS6Fast", 1.0, 0.0), ("MazeS3Fast", 3.0, 0.25)])
@@ -65,7 +72,7 @@ def test_a_level_sets_size_distance_turns_and_boxes_of_other_colours(make, title
     for level, arguments in enumerate(env.level_arguments):
         env.reset(seed=3, options={"level": level})
         side = next(iter(arguments["layout"].values()))
-        assert walls_apart(env) == pytest.approx(side * cell + (side - 1) * gap)
+        assert walls_apart(env) == pytest.approx([side * cell + (side - 1) * gap] * 2)
         bearing, distance = locate(pose_of(env.world), env.world.box)
         assert distance >= arguments["min_distance"]
         assert bearing >= arguments["min_bearing"]
@@ -73,6 +80,8 @@ def test_a_level_sets_size_distance_turns_and_boxes_of_other_colours(make, title
         assert len(others) == arguments.get("distractors", 0)
         assert all(thing.color != "red" for thing in others)
         assert env.world.max_episode_steps == env.max_turns == arguments["max_turns"]
+        assert env.oracle()
+        assert env.pilot.remaining < env.max_turns
     again, _ = env.reset(seed=3)
     assert walls_apart(env) == size
     assert np.array_equal(usual["image"], again["image"])

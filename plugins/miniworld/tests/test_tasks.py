@@ -6,6 +6,7 @@ from importlib import import_module
 import gymnasium
 import numpy as np
 import pytest
+from vlgym_miniworld.tasks import name_thing
 
 import vlgym
 from vlgym.errors import UserError
@@ -100,6 +101,12 @@ def test_the_named_thing_pays_and_other_things_do_not(make, act, name):
         assert (terminated, info["success"], reward > 0.9) == (paid, paid, paid)
 
 
+def test_the_things_of_threerooms_are_what_their_names_say(make):
+    env = make("ThreeRooms", seed=0)
+    named = list(env.name_things().values())
+    assert [name_thing(thing) for _, thing in named][:4] == [name for name, _ in named][:4]
+
+
 def test_a_fixed_target_is_kept_and_an_unknown_one_names_the_choices(make):
     env = make("RoomObjects", target="ball")
     for seed in range(3):
@@ -107,6 +114,15 @@ def test_a_fixed_target_is_kept_and_an_unknown_one_names_the_choices(make):
         assert env.aim().endswith(" ball")
     with pytest.raises(UserError, match="Nearest: rubber duck"):
         make("ThreeRooms", target="ruber duck")
+
+
+def test_the_named_thing_is_drawn_among_those_that_can_be_reached(make):
+    env, aims = make("RoomObjects"), []
+    for seed in (*range(6), 37):  # in 37 the first thing drawn cannot be reached
+        env.reset(seed=seed)
+        assert env.oracle(), seed
+        aims.append(env.aim().split()[-1])
+    assert len(set(aims[:-1])) > 1
 
 
 def test_pickupobjects_counts_pays_one_each_and_succeeds_with_the_last(make):
@@ -125,8 +141,8 @@ def test_collecthealth_costs_two_per_step_and_kills_after_fifty(make, act):
     observation, _ = env.reset(seed=0)
     assert "Health: 100." in observation["text"]
     for step in range(49):
-        observation, reward, terminated, _, _ = act(env, "turn left")
-        assert (reward, terminated) == (2.0, False)
+        observation, reward, terminated, _, info = act(env, "turn left")
+        assert (reward, terminated, info["success"]) == (2.0, False, False)
         assert f"Health: {98 - 2 * step}." in observation["text"]
     _, reward, terminated, _, info = act(env, "turn left")
     assert (reward, terminated, info["success"]) == (-100.0, True, False)
@@ -160,7 +176,20 @@ def test_words_name_what_is_in_view_with_its_direction_and_distance(make):
 
 
 def test_a_thought_names_what_the_picture_shows_and_nothing_where_none_is_shown(make):
-    for modality, thought in (("image", "I see red box far ahead."), ("none", "I see nothing.")):
+    for modality, turned, thought in (
+        ("image", 0.0, "I see red box far ahead."), ("image", 0.3, "I see red box far right."),
+        ("none", 0.0, "I see nothing."),
+    ):  # fmt: skip
         env = make("OneRoom", seed=0, modality=modality)
         place_before(env, env.world.box, 2.0)
+        env.world.agent.dir = turned
         assert env.think("move forward") == thought
+
+
+def test_words_name_the_nearest_first_and_leave_the_picture_as_it_is(make):
+    world = (env := make("Sidewalk", seed=1, image_size=(96, 128))).world
+    shown = world.render_obs()
+    metres = [float(words) for words in re.findall(r"([0-9.]+) m away", env.describe())]
+    assert len(metres) > 1
+    assert metres == sorted(metres)
+    assert np.array_equal(world.render_obs(), shown)

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playing import at, begin, finish
+from playing import at, begin, finish, say
+from vlgym_pettingzoo.board_games import CELLS, name
 from vlgym_pettingzoo.exploit import RANDOM, STATES, measure, place, sample_shares
 from vlgym_pettingzoo.hanabi import COLOUR_NAMES, choose, read_view
 from vlgym_pettingzoo.kitchen import LAYOUTS
@@ -34,6 +35,17 @@ def test_the_hunter_of_battleship_beats_random_shots() -> None:
     table = begin("Battleship")
     returns = [finish(table, ["oracle", "random"], seed)[0] for seed in range(4)]
     assert sum(result > 0 for result in returns) >= 3
+
+
+def test_the_hunting_opponent_of_battleship_shoots_next_to_hits_and_at_no_square_twice() -> None:
+    table = begin("Battleship")
+    while not table.over:
+        (seat,) = table.movers
+        shot = table.game.search(seat)
+        tried, hits = map(set, (table.game.shots_of(seat), table.game.hits_of(seat)))
+        near = {(r + x, c + y) for r, c in hits for x, y in ((0, 1), (1, 0), (0, -1), (-1, 0))} & {*CELLS} - tried
+        assert shot in map(name, near or {*CELLS} - tried)
+        say(table, shot)
 
 
 @pytest.mark.parametrize(("title", "least", "most"), [

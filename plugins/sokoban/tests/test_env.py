@@ -141,6 +141,26 @@ def test_own_sizes_and_solution_lengths_are_obeyed() -> None:
         assert 4 <= info["solution_steps"] <= 9
 
 
+def test_a_longer_walk_digs_a_larger_room() -> None:
+    walls = []
+    for steps in (6, 60):
+        env = make(gen_steps=steps)
+        env.reset(seed=0)
+        walls.append(len(env.board.level.walls))
+    assert walls[0] > walls[1] + 4
+
+
+def test_the_seed_chooses_among_all_levels_of_a_file(tmp_path: Path) -> None:
+    env = in_room(tmp_path, f"{TWO_BOXES}Title: first\n\n#####\n#@$.#\n#####\n")
+    assert {env.reset(seed=seed)[1]["level"] for seed in range(8)} == {"first", "mine/1"}
+
+
+def test_the_oracle_of_nine_actions_pushes_and_its_thought_names_cells_from_1(tmp_path: Path) -> None:
+    env = in_room(tmp_path, "#####\n#@$.#\n#####\n", action_set="gym")
+    assert env.oracle() == "push right"
+    assert env.think("push right") == "player at row 2 column 2, push box at row 2 column 3 right"
+
+
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
@@ -148,6 +168,8 @@ def test_own_sizes_and_solution_lengths_are_obeyed() -> None:
         ({"level": 50}, "small-v0 has levels 0 to 49"),
         ({"level": "first"}, "'any' lets the seed choose"),
         ({"level": 3, "boxes": 4}, "boxes can be given only for drawn rooms"),
+        ({"boxes": 7}, "boxes=7 must be an integer from 1 to 6"),
+        ({"max_steps": 0}, "max_steps=0 must be >= 1"),
         ({"min_solution": 20, "max_solution": 10}, "min_solution=20"),
         ({"level_file": "no/such/file.xsb"}, "cannot be read"),
         ({"image_size": (32, 32)}, r"leaves 4 pixels a cell .*image_size=\(224, 224\)"),
@@ -184,8 +206,10 @@ def test_magebenchs_protocol_is_its_headings_and_no_info_text() -> None:
     assert online.step("# analyze\nA wall.\n# action\nUp")[4]["vlgym"]["actions"] == ["Up"]
     plan.reset(seed=1)
     assert plan.step(plan.solve())[4]["success"]
-    chosen = make(protocol="magebench", parser="tag", info_text=True)
-    assert (chosen.parser.name, chosen.info_text) == ("tag", True)
+    assert online.step("?")[1] == 0.0
+    chosen = make(protocol="magebench", parser="tag", info_text=True, system_turn=False)
+    assert (chosen.parser.name, chosen.info_text, chosen.system_turn) == ("tag", True, False)
+    assert online.system_turn
 
 
 def test_the_words_of_the_picture_are_the_room_itself() -> None:

@@ -16,7 +16,7 @@ from vlgym_sokoban.generator import LevelGenerator, RoomSize, reverse_play, spli
 from vlgym_sokoban.groups import GROUPS, load_group, read_levels, write_levels
 from vlgym_sokoban.level import LONGEST_SOLUTION, Level, score_of, upper_tenths
 from vlgym_sokoban.package import find_file, load_generator, seed_generator
-from vlgym_sokoban.plugin import LEVELS, MINI
+from vlgym_sokoban.plugin import LEVELS, MINI, vlgym_suites
 from vlgym_sokoban.solver import SOLVED, replay, solve
 
 import vlgym
@@ -69,6 +69,7 @@ def test_the_solver_proves_stored_solutions_shortest(name: str, every: int) -> N
 def test_the_idle_player_scores_41_175_on_mini_and_45_60_on_all() -> None:
     mini = [load_group(name)[index] for name, index in MINI]
     assert len(mini) == len(set(MINI)) == 20
+    assert [(len(part.items), part.repeats) for part in vlgym_suites()] == [(182, 3), (20, 3)]
     assert idle_score(mini) == pytest.approx(41.175, abs=1e-9)
     assert idle_score([level for name in GROUPS for level in load_group(name)]) == pytest.approx(45.6016, abs=1e-4)
 
@@ -103,6 +104,7 @@ def test_a_board_alone_is_a_level_and_what_lies_outside_becomes_wall() -> None:
         ("#####\n#@$. \n#####\n#####\n", r"board at line 1: the room is open: '\.' in row 2, column 4"),
         ("#####\n#@* #\n#####\n", r"every box stands on a target"),
         ("; nothing\n", r"mine\.xsb holds no level"),
+        ("Title: me\n", r"board at line 1: Title stands without a board"),
     ],
 )
 def test_bad_files_are_refused_with_file_line_and_fix(text: str, message: str) -> None:
@@ -118,7 +120,8 @@ def test_the_command_writes_the_levels_that_the_episodes_of_the_split_draw(tmp_p
     for index in range(3):
         drawn.reset(seed=episode_seed("vlgym/Sokoban-v0", "val", index))
         pool.reset(seed=0, options={"level": index})
-        assert replace(pool.board.level, title=drawn.board.level.title) == drawn.board.level
+        assert replace(drawn.board.level, title=f"small-v1/val/{index}") == pool.board.level
+    assert main([str(tmp_path / "nowhere" / "pool.xsb"), "--count", "1"]) == 1
 
 
 def draw_room(seed: int, dim: tuple[int, int], boxes: int, **changes: Any) -> Any:
@@ -180,6 +183,7 @@ def test_splits_share_no_room_and_none_of_the_shipped_levels() -> None:
     [
         ({"return_value": Mock(version="0.0.5")}, r'found 0\.0\.5.*pip install --no-deps "gym-sokoban==0\.0\.6"'),
         ({"side_effect": PackageNotFoundError}, "not installed"),
+        ({"return_value": Mock(version="0.0.6", locate_file=Path("/no").joinpath)}, "without envs/room_utils.py"),
     ],
 )
 def test_another_version_or_none_is_explained(answer: dict[str, Any], words: str) -> None:

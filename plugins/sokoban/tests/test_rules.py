@@ -127,6 +127,13 @@ def test_the_picture_is_the_packages(package_engine: SimpleNamespace) -> None:
             assert np.array_equal(draw_board(board, (112, 112)), package_engine.room_to_rgb(codes(board), fixed))
 
 
+def test_a_room_stands_in_the_middle_and_doubled_sprites_repeat_pixels() -> None:
+    board = Board(Level.from_rows(["#####", "#@$.#", "#####"]))
+    once, twice = draw_board(board, (48, 80)), draw_board(board, (120, 160))
+    assert np.array_equal(twice[12:-12], once.repeat(2, 0).repeat(2, 1))
+    assert not twice[:12].any()
+
+
 Position = tuple[int, frozenset[int]]
 
 
@@ -213,3 +220,11 @@ def test_limits_leave_the_answer_open() -> None:
     assert solve(level, max_steps=length).status == SOLVED
     assert solve(level, max_steps=length - 1).status == UNKNOWN
     assert solve(level, max_nodes=1).status == UNKNOWN
+
+
+def test_where_no_shortest_solution_is_found_in_time_the_oracle_has_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vlgym_sokoban.solver.SHORTEST_NODES", 1)
+    level = Level.from_rows(["########", "#      #", "# $  . #", "# .  $ #", "#@     #", "########"])
+    guide = Guide(level)
+    guide.load(None, False)
+    assert replay(level, guide.plan(Board(level))).solved

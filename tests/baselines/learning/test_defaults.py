@@ -201,6 +201,29 @@ def test_every_preset_suits_a_learner_and_its_values_are_in_range():
         assert suited
 
 
+def test_presets_have_the_values_that_the_papers_name():
+    dac = {
+        "lr": 5e-5, "final_lr": 0.002, "epochs": 2, "minibatch": 128, "kl_coef": 0.05, "value_warmup": 2,
+        "env_steps": 51_200, "gamma": 0.99, "gae_lambda": 0.95, "history_images": 4,
+    }  # fmt: skip
+    named = {
+        "paper-miniworld": dac,
+        "paper-alfworld": dac,
+        "paper-ezpoints": {**dac, "gamma": 1.0, "gae_lambda": 1.0, "history_images": 1},
+        "paper-webshop": {**dac, "env_steps": 2_000, "history_images": 2},
+        "paper-rl4vlm": {
+            "lr": 1e-5, "final_lr": 1e-4, "epochs": 4, "minibatch": 128, "env_steps": 15_000, "clip": 0.1,
+            "gamma": 0.9, "gae_lambda": 0.95, "value_coef": 0.5, "max_grad_norm": 0.01,
+        },
+        "paper-loop": {"group": 6, "num_envs": 40 * 6, "minibatch": 32, "lr": 5e-5, "final_lr": 1.0, "updates": 75},
+        "magebench-rl": {
+            "kl_coef": 0.001, "reward.repetition_penalty": 0.2, "reward.length_bonus": 0.001,
+            "reward.length_limit": 200,
+        },
+    }  # fmt: skip
+    assert {name for name, values in named.items() if not values.items() <= presets.PRESETS[name].items()} == set()
+
+
 def test_options_beside_a_preset_win(monkeypatch):
     arguments = {}
     words = ["vldac", "--preset", "paper-ezpoints", "--gamma", "0.5", "--lora.rank", "4"]

@@ -26,9 +26,6 @@ class PickupObjects(StatefulTask):
 
     actions = MOVES_AND_PICK_UP
 
-    def aim(self) -> str:
-        return "an object"
-
     def task(self) -> str:
         return (
             f"Pick up all {self.world.num_objs} objects (boxes, balls and keys): "
@@ -62,10 +59,6 @@ class PutNext(StatefulTask):
     """
 
     actions = ALL_ACTIONS
-
-    def aim(self) -> str:
-        carries = self.world.agent.carrying is self.world.red_box
-        return "the yellow box" if carries else "the red box"
 
     def task(self) -> str:
         deed = "Pick up the red box, carry it to the yellow box and drop it next to it."
@@ -113,9 +106,6 @@ class CollectHealth(StatefulTask):
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         super().start(rng, options)
         self.kits = KitPlanner(self.world)
-
-    def aim(self) -> str:
-        return "a health kit"
 
     def task(self) -> str:
         return (
