@@ -214,6 +214,12 @@ def test_published_gradients_have_opaque_stops_and_the_colour_behind_them() -> N
         compare(name, clear, clear, compat=True)
 
 
+def test_a_gradient_loses_the_stops_that_it_lacks() -> None:
+    name = "background-linear-gradient"
+    three, two = ({"background-image": f"linear-gradient({'rgb(9, 9, 9), ' * n})"} for n in (3, 2))
+    assert compare(name, three, two, compat=False) == compare(name, two, three, compat=False) == pytest.approx(2 / 3)
+
+
 @pytest.mark.parametrize("compat", [True, False])
 def test_border_is_its_four_sides_and_a_class_is_a_filter_only(compat: bool) -> None:
     sides = {f"border-{side}-width" for side in ("top", "right", "bottom", "left")}

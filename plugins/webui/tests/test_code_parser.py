@@ -63,6 +63,11 @@ def test_what_holds_no_code_fails_with_a_reason(reply: str, failure: str) -> Non
     assert parsed.failure == failure
 
 
+def test_the_span_is_the_code_without_the_thoughts_before_it() -> None:
+    text = f"I think.\n{F}css\na {{}}\n{F}\n"
+    assert PARSER.parse(text).span == (9, len(text) - 1)
+
+
 @given(st.text(max_size=400))
 def test_any_text_is_read_without_raising_and_an_action_reads_back_as_itself(text: str) -> None:
     for reply in (text, f"{F}html\n{text}\n{F}", text.replace("a", F)):

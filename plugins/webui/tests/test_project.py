@@ -71,6 +71,7 @@ def test_every_project_is_complete_and_in_one_split_and_the_suites_hold_them() -
     whole, mini = ([item["project"] for item in part.items] for part in vlgym_suites())
     assert sorted(whole) == list(names)
     assert mini == sorted(whole)[:20]
+    assert [(part.repeats, part.planners) for part in vlgym_suites()] == [(3, ("global", "online"))] * 2
 
 
 def test_a_folder_of_ones_own_loads(folder: Path) -> None:
@@ -134,6 +135,13 @@ def test_a_picture_outside_the_folder_is_refused(problem: Callable[..., str]) ->
     assert "not in the folder" in problem("tasks.md", "![page](../../etc/passwd)\n")
 
 
+@pytest.mark.parametrize("name", ["notes.txt", "plain.md"])
+def test_a_link_is_refused_wherever_its_file_would_be_shown(folder: Path, name: str) -> None:
+    (folder / name).symlink_to(__file__)
+    with pytest.raises(ProjectError, match=rf"{name}: a link"):
+        load_project(f"{folder}/")
+
+
 def test_the_script_makes_pictures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "_images" / "0.png").unlink()
     (folder / "project.yaml").write_text(f"viewport: [320, 240]\n{STEPS}hover: .a\n")
@@ -184,6 +192,12 @@ def write(name: str) -> dict[str, str]:
     project = load_project(name)
     text = f"You are a front-end developer.\n\n{project.description}\n\nThe page is compared at first and after ..."
     return read_action(PageWriter(random.Random(0)).choose(text, ())) or {}
+
+
+def test_the_blind_page_holds_the_words_of_the_first_picture_alone() -> None:
+    page = write("tabs")["index.html"]
+    assert "Overview" in page
+    assert "2700 kelvin" not in page
 
 
 def test_the_accordion_has_the_questions_answers_and_colours_of_its_description() -> None:
