@@ -1,6 +1,7 @@
 """Football for a team: each agent's player, picture, action and pay."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,14 @@ def test_each_agent_is_shown_its_own_player_in_the_red_ring_and_no_other(pair: A
         assert f"You play number {seat + 2}. {words}" in text
     white = [ring_at(views[f"player_{seat}"]["image"], now.left[1], WHITE) for seat in (0, 1)]
     assert white[1] > white[0]
+
+
+def test_the_text_says_whose_the_ball_is(pair: Any) -> None:
+    pair.reset(seed=1)
+    game, now = pair.table.game, now_of(pair)
+    for team, words in ((1, "The opponents have the ball."), (-1, "Nobody has the ball.")):
+        game.match.now = replace(now, owner_team=team)
+        assert words in game.tell(0)
 
 
 @pytest.mark.parametrize("players", [3, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (2, 4))])
