@@ -97,6 +97,12 @@ def test_protocol_and_compat_have_the_published_decision_points(make_env: Make, 
     assert env.match.decisions.direction == ("right" if arguments else "top")
 
 
+def test_the_system_turn_is_the_protocols_unless_an_argument_says_otherwise(make_env: Make) -> None:
+    other = {"protocol": "magebench", "system_turn": False}
+    for arguments, on in (({}, False), ({"protocol": "magebench"}, True), (other, False)):
+        assert make_env(**arguments).system_turn is on
+
+
 def test_the_score_is_magebenchs_whatever_the_reward(make_env: Make) -> None:
     scores = []
     for reward in ("magebench", "scoring"):
@@ -132,6 +138,10 @@ def test_an_episode_ends_by_time_as_a_truncation(make_env: Make, tmp_path: Path)
     assert info["ending"] == "time"
     with pytest.raises(UserError, match="scenario='long' is not one of short"):
         make_env(scenario_file=str(path), scenario="long")
+
+
+def test_a_group_has_the_turns_of_its_longest_scenario(make_env: Make) -> None:
+    assert make_env(scenario="package").max_turns == 3000
 
 
 def test_the_seed_draws_the_situation_and_an_option_names_it(make_env: Make) -> None:

@@ -126,6 +126,14 @@ def test_a_goal_is_paid_to_all_and_ends_the_attack(pair: Any) -> None:
     assert [(info["success"], info["score"]) for info in infos.values()] == [(True, 1.0)] * 2
 
 
+def test_an_attack_whose_time_is_over_is_truncated(pair: Any) -> None:
+    pair.reset(seed=1)
+    match = pair.table.game.match
+    match.scenario = replace(match.scenario, duration=match.now.frame + 1)
+    _, _, ended, cut, _ = step(pair, IDLE, IDLE)
+    assert (set(ended.values()), set(cut.values())) == ({False}, {True})
+
+
 def test_every_situation_has_a_ball_carrier_and_grows_with_the_players() -> None:
     shipped = read_file(FOLDER / "team.yaml")
     assert tuple(shipped) == TEAM

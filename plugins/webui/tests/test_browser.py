@@ -46,6 +46,12 @@ def test_click_hover_type_and_wait_do_what_a_user_does(render: Draw) -> None:
     assert by_tag(result, "p").box[2] == 300, "an animation is read before it comes to rest"
 
 
+def test_places_are_those_of_the_document_however_far_it_is_scrolled(render: Draw) -> None:
+    result = render("<p style='position: absolute; top: 2000px'>low</p>", "", act("click", "p"))
+    assert result.views[1][1] > 0
+    assert by_tag(result, "p", 1).box == by_tag(result, "p").box
+
+
 def test_the_clock_begins_at_noon_of_15_january_2024(render: Draw) -> None:
     result = render("<p></p>", "document.querySelector('p').textContent = new Date().toISOString().slice(0, 16)")
     assert by_tag(result, "p").styles["text"] == "2024-01-15T12:00"

@@ -109,6 +109,7 @@ STEPS = "title: a\ninteractions:\n  - name: b\n    steps:\n      - "
         ("title: a\nsplt: train\n", "key='splt' is not one of.*Nearest: split"),
         ("title: a\nsplit: trian\n", "split='trian'.*Nearest: train"),
         ("title: a\nviewport: [800, ten]\n", "viewport height is 'ten'; write a whole number from 200"),
+        (f"title: a\ninteractions: {[1] * 9}\n", "write a list of 0 to 8 items"),
         ("title: a\ninteractions:\n  - name: b\n", "interaction 1 lacks 'steps'"),
         (f"{STEPS}clik: .a\n", "interaction 1, step 1: key='clik'.*Nearest: click"),
         (f"{STEPS}click: '[a'\n", "no CSS selector"),
