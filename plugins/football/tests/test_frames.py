@@ -18,7 +18,8 @@ def snap(ball: tuple[float, float] = (0.0, 0.0), **changes: Any) -> Snapshot:
     """Return a snapshot: our second of three has the ball, three opponents are far."""
     changes.setdefault("left", [[-1.0, 0.0], [0.0, 0.0], [0.2, 0.2]])
     changes.setdefault("right", [[1.0, 0.0], [0.5, 0.0], [0.6, -0.3]])
-    arrays: dict[str, Any] = {"ball": [*ball, 0.1], "ball_velocity": changes.pop("ball_velocity", np.zeros(3))}
+    pace = changes.pop("pace", [0.0, 0.0, 0.0])
+    arrays: dict[str, Any] = {"ball": [*ball, 0.1], "ball_velocity": pace}
     for side in ("left", "right"):
         places = np.array(changes.pop(side), dtype=float)
         arrays |= {side: places, f"{side}_velocity": changes.pop(f"{side}_velocity", np.zeros_like(places))}
@@ -129,8 +130,7 @@ def test_a_goal_against_ends_the_attack_under_its_name_and_costs_one() -> None:
 def test_the_attacker_who_meets_a_rolling_ball_first_fetches_it() -> None:
     places = [[-1.0, 0.0], [0.0, 0.0], [0.5, 0.0]]
     for pace, fetcher in ((0.0, 0), (0.03, 1)):
-        loose = snap((0.1, 0.0), left=places, ball_velocity=[pace, 0.0, 0.0], owner_team=-1, owner=-1)
-        assert find_fetcher(loose) == fetcher
+        assert find_fetcher(snap((0.1, 0.0), left=places, pace=[pace, 0.0, 0.0])) == fetcher
 
 
 def run(maker: DecisionMaker, action: str, *later: Snapshot) -> list[str]:

@@ -53,8 +53,8 @@ def test_places_are_those_of_the_document_however_far_it_is_scrolled(render: Dra
 
 
 def test_the_clock_begins_at_noon_of_15_january_2024(render: Draw) -> None:
-    result = render("<p></p>", "document.querySelector('p').textContent = new Date().toISOString().slice(0, 16)")
-    assert by_tag(result, "p").styles["text"] == "2024-01-15T12:00"
+    result = render("<p></p>", "document.querySelector('p').textContent = new Date().toISOString()")
+    assert by_tag(result, "p").styles["text"].startswith("2024-01-15T12:00")
 
 
 def test_images_are_compared_by_what_is_in_them() -> None:

@@ -110,7 +110,8 @@ def test_the_first_picture_alone_and_the_split_are_settings() -> None:
     assert env.project.split == "val"
     targets = [path.read_bytes() for path in env.project.pictures]
     assert len(targets) > 1
-    assert np.array_equal(env.image(), draw_board(targets[:1], None, ["initial page"], env.image_size))
+    alone = draw_board(targets[:1], None, ["initial page"], env.image_size)
+    assert np.array_equal(env.image(), alone)
 
 
 def test_a_project_whose_steps_are_edited_gets_another_target() -> None:
@@ -123,8 +124,8 @@ def test_an_element_of_a_scrolled_page_is_sought_where_the_photograph_has_it() -
     square, buffer = Image.new("RGB", (100, 100), "white"), io.BytesIO()
     square.paste("black", (40, 40, 60, 60))
     square.save(buffer, "PNG")
-    target, own = (Render((), (buffer.getvalue(),), views=(view,)) for view in ((0.0, 0.0), (0.0, 300.0)))
-    assert Photographs(target, own).agree(0, (40, 40, 20, 20), (40, 340, 20, 20)) == pytest.approx(1)
+    target, own = (Render((), (buffer.getvalue(),), views=((0.0, top),)) for top in (0.0, 300.0))
+    assert Photographs(target, own).agree(0, (40, 40, 20, 20), (40, 340, 20, 20)) > 0.99
 
 
 def test_the_published_scoring_is_a_setting() -> None:
