@@ -67,10 +67,10 @@ def test_action_names_and_roles_are_the_engines() -> None:
 
 def test_the_engine_gets_the_rules_and_the_lazy_players_of_a_scenario() -> None:
     lazy = get_scenario("academy_single_goal_versus_lazy")
-    config = make_config(replace(lazy, left_difficulty=0.2, right_difficulty=0.7, second_half=33), 7)
+    config = make_config(replace(lazy, left_difficulty=0.2, right_difficulty=0.7, second_half=9), 7)
     skills = (config.left_team_difficulty, config.right_team_difficulty)
     assert skills == pytest.approx((0.2, 0.7))
-    assert (config.game_duration, config.second_half) == (lazy.duration, 33)
+    assert (config.game_duration, config.second_half) == (lazy.duration, 9)
     assert [p.lazy for p in config.right_team] == [p.lazy for p in lazy.right]
 
 
