@@ -29,7 +29,7 @@ def test_a_kept_wheel_is_installed_and_built_again_where_that_is_wanted(cache, m
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(b"wheel")
 
-    monkeypatch.setattr(build, "find_engine", lambda: None)
+    monkeypatch.setattr(build, "find_engine", lambda: build.ENGINE_VERSION)  # another build
     monkeypatch.setattr(build, "imports", lambda: True)
     monkeypatch.setattr(build, "build_wheel", fake_build)
     monkeypatch.setattr(build, "install_wheel", lambda wheel: calls.append("install"))

@@ -1,6 +1,7 @@
 """Football for a team: each agent's player, picture, action and pay."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,14 @@ def test_each_agent_is_shown_its_own_player_in_the_red_ring_and_no_other(pair: A
     assert white[1] > white[0]
 
 
+def test_the_text_says_whose_the_ball_is(pair: Any) -> None:
+    pair.reset(seed=1)
+    game, now = pair.table.game, now_of(pair)
+    for team, words in ((1, "The opponents have the ball."), (-1, "Nobody has the ball.")):
+        game.match.now = replace(now, owner_team=team)
+        assert words in game.tell(0)
+
+
 @pytest.mark.parametrize("players", [3, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (2, 4))])
 def test_an_agents_action_moves_its_own_player_only(players: int) -> None:
     """One agent after the other runs left. The first, with the ball, only turns."""
@@ -115,6 +124,14 @@ def test_a_goal_is_paid_to_all_and_ends_the_attack(pair: Any) -> None:
     assert all(ended.values())
     assert not any(cut.values())
     assert [(info["success"], info["score"]) for info in infos.values()] == [(True, 1.0)] * 2
+
+
+def test_an_attack_whose_time_is_over_is_truncated(pair: Any) -> None:
+    pair.reset(seed=1)
+    match = pair.table.game.match
+    match.scenario = replace(match.scenario, duration=match.now.frame + 1)
+    _, _, ended, cut, _ = step(pair, IDLE, IDLE)
+    assert (set(ended.values()), set(cut.values())) == ({False}, {True})
 
 
 def test_every_situation_has_a_ball_carrier_and_grows_with_the_players() -> None:

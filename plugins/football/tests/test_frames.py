@@ -1,6 +1,7 @@
 """Frames as snapshots made by hand: reward, decision points and the drawn view."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,15 @@ from vlgym_football.match import RUN_FRAMES, DecisionMaker, can_run_on, count_go
 from vlgym_football.pitch import OURS, THEIRS, WHITE, PitchPainter
 from vlgym_football.reward import RewardMeter, rate_pass, rate_shot
 from vlgym_football.scenario import get_scenario
+from vlgym_football.tactics import find_fetcher
 
 
 def snap(ball: tuple[float, float] = (0.0, 0.0), **changes: Any) -> Snapshot:
     """Return a snapshot: our second of three has the ball, three opponents are far."""
     changes.setdefault("left", [[-1.0, 0.0], [0.0, 0.0], [0.2, 0.2]])
     changes.setdefault("right", [[1.0, 0.0], [0.5, 0.0], [0.6, -0.3]])
-    arrays: dict[str, Any] = {"ball": [*ball, 0.1], "ball_velocity": [0.0, 0.0, 0.0]}
+    pace = changes.pop("pace", [0.0, 0.0, 0.0])
+    arrays: dict[str, Any] = {"ball": [*ball, 0.1], "ball_velocity": pace}
     for side in ("left", "right"):
         places = np.array(changes.pop(side), dtype=float)
         arrays |= {side: places, f"{side}_velocity": changes.pop(f"{side}_velocity", np.zeros_like(places))}
@@ -124,6 +127,12 @@ def test_a_goal_against_ends_the_attack_under_its_name_and_costs_one() -> None:
     assert count_goals(snap(), against) == -1
 
 
+def test_the_attacker_who_meets_a_rolling_ball_first_fetches_it() -> None:
+    places = [[-1.0, 0.0], [0.0, 0.0], [0.5, 0.0]]
+    for pace, fetcher in ((0.0, 0), (0.03, 1)):
+        assert find_fetcher(snap((0.1, 0.0), left=places, pace=[pace, 0.0, 0.0])) == fetcher
+
+
 def run(maker: DecisionMaker, action: str, *later: Snapshot) -> list[str]:
     """Play a reply against snapshots (the last one repeats); return the frames' actions."""
     frames = maker.frames(action, snap())
@@ -191,6 +200,12 @@ def count_pixels(now: Snapshot, place: tuple[float, float], colour: tuple[int, i
     rows, columns = np.mgrid[:336, :448]
     inside = np.hypot(columns - x, rows - y) <= reach * painter.radius
     return int((inside & (np.abs(picture.astype(int) - colour).max(axis=2) < 40)).sum())
+
+
+def test_a_player_who_is_sent_off_is_not_drawn() -> None:
+    now = replace(snap(), right_active=np.array([True, True, False]))
+    assert count_pixels(now, (0.5, 0.0), THEIRS, 1.0) > 40
+    assert count_pixels(now, (0.6, -0.3), THEIRS, 1.0) == 0
 
 
 def test_players_stand_in_their_colours_and_an_opponent_with_the_ball_in_a_white_ring() -> None:

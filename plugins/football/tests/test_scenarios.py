@@ -97,10 +97,12 @@ def test_the_packages_scenarios_have_the_figures_of_its_files(name: str) -> None
     [
         ("[0.5, 0.0]", "[0.5]", "mine: ball is [0.5]; write [x, y]"),
         ("[0.5, 0.0]", "[1.5, 0.0]", "mine: ball: x=1.5 must be >= -1 and <= 1"),
+        ("[0.5, 0.0]", "[0.5, 0.5]", "mine: ball: y=0.5 must be >= -0.42 and <= 0.42"),
         ("CF", "ST", "mine: left, player 2: role='ST' is not one of"),
         ("      - [GK, 0.98, 0]\n", "      - [CB, 0.98, 0]\n", "mine: right needs one goalkeeper"),
         ("      - [GK, 0.98, 0]\n", "      - [GK, 0.98, 0, 1]\n", "mine: right, player 1 is"),
         ("    ball: [0.5, 0.0]\n", "", "mine lacks 'ball'; add a line"),
+        ("0]\n      - [CF, 0.49, 0]", "0, false, false]", "no player of ours is controllable"),
         ("    right", "    duration: 0\n    right", "mine: duration=0 must be >= 1"),
         ("    right", "    duration: 1.5\n    right", "whole number of frames"),
         ("    right", "    offsides: 1\n    right", "give true or false"),

@@ -46,6 +46,17 @@ def test_click_hover_type_and_wait_do_what_a_user_does(render: Draw) -> None:
     assert by_tag(result, "p").box[2] == 300, "an animation is read before it comes to rest"
 
 
+def test_places_are_those_of_the_document_however_far_it_is_scrolled(render: Draw) -> None:
+    result = render("<p style='position: absolute; top: 2000px'>low</p>", "", act("click", "p"))
+    assert result.views[1][1] > 0
+    assert by_tag(result, "p", 1).box == by_tag(result, "p").box
+
+
+def test_the_clock_begins_at_noon_of_15_january_2024(render: Draw) -> None:
+    result = render("<p></p>", "document.querySelector('p').textContent = new Date().toISOString()")
+    assert by_tag(result, "p").styles["text"].startswith("2024-01-15T12:00")
+
+
 def test_images_are_compared_by_what_is_in_them() -> None:
     files = {"a.png": b"same", "img/b.png": b"same", "c.png": b"other"}
     first, second, third = (name_contents(f'url("http://page.invalid/{name}")', files) for name in files)
@@ -55,10 +66,10 @@ def test_images_are_compared_by_what_is_in_them() -> None:
     assert name_contents("linear-gradient(red, blue)", files) == "linear-gradient(red, blue)"
 
 
-def test_a_step_that_cannot_be_done_says_why_and_the_rest_goes_on(render: Draw) -> None:
-    body = "<p>1</p><i style='display:none'>2</i><div style='position:fixed; inset:0'></div>"
-    clicks = [act("click", selector) for selector in (".none", "i", "p", "p:::x")]
-    result = render(body, "", *clicks, act("wait", wait_ms=10))
+def test_a_step_takes_the_first_displayed_element_or_says_why_it_cannot(render: Draw) -> None:
+    body = "<p>1</p><i hidden>2</i><div style='position:fixed; inset:0'></div><b hidden>3</b>"
+    clicks = [act("click", selector) for selector in (".none", "i", "p", "p:::x", "b")]
+    result = render(f"{body}<b style='position:relative'>4</b>", "", *clicks)
     assert result.problems == {0: "not_found: .none", 1: "hidden: i", 2: "covered: p", 3: "bad_selector"}
     assert [table is None for table in result.tables] == [False, True, True, True, True, False]
     assert result.failure is None

@@ -41,6 +41,7 @@ HEADINGS = f"### index.html\n{F}\nplain\n{F}\n**style.css**:\n{F}\nplain\n{F}\nw
         ("Sure!\n<!DOCTYPE html><html>x</html>", {"index.html": "<!DOCTYPE html><html>x</html>"}),
         (f"{F}css\na {{}}\n{F}\n{F}css\nb {{}}\n{F}", {"style.css": "b {}"}),
         ("~~~html\n<p>1</p>\n~~~", {"index.html": "<p>1</p>"}),
+        (f"{F}css\na {{}}\n~~~\n{F}", {"style.css": "a {}\n~~~"}),
         (f"  {F}html\n<p>1</p>\n  {F}", {"index.html": "<p>1</p>"}),
         (f"{F}bash\nnpm i\n{F}\n{F}html\n<p>1</p>\n{F}", {"index.html": "<p>1</p>"}),
     ],
@@ -61,6 +62,10 @@ def test_what_holds_no_code_fails_with_a_reason(reply: str, failure: str) -> Non
     parsed = PARSER.parse(reply)
     assert parsed.actions == ()
     assert parsed.failure == failure
+
+
+def test_the_span_is_the_code_without_the_thoughts_before_it() -> None:
+    assert PARSER.parse(f"I think.\n{F}css\na {{}}\n{F}\n").span == (9, 24)
 
 
 @given(st.text(max_size=400))

@@ -86,12 +86,12 @@ def test_the_network_and_local_files_are_out_of_reach(calm, port, markup, script
         assert result.blocked["local_file"] >= 1
 
 
-@pytest.mark.parametrize("way", ["script", "header"])
+@pytest.mark.parametrize("way", ["script", "header", "blank"])
 def test_a_redirect_leads_nowhere_and_loses_the_page(calm, unhurried, port, monkeypatch, way):
     addresses: list[str] = []
     answer = unhurried.server.answer
     monkeypatch.setattr(unhurried.server, "answer", lambda wanted: addresses.append(wanted) or answer(wanted))
-    address = f"http://127.0.0.1:{port}/"
+    address = "about:blank" if way == "blank" else f"http://127.0.0.1:{port}/"
     meta = f"<meta http-equiv='refresh' content='0; url={address}'>" if way == "header" else ""
     result = calm(BODY + meta, "" if meta else f"location.href = '{address}'")
     assert address not in addresses, "the page was not held back, but faster"

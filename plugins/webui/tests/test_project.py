@@ -71,6 +71,7 @@ def test_every_project_is_complete_and_in_one_split_and_the_suites_hold_them() -
     whole, mini = ([item["project"] for item in part.items] for part in vlgym_suites())
     assert sorted(whole) == list(names)
     assert mini == sorted(whole)[:20]
+    assert [part.repeats for part in vlgym_suites()] == [3, 3]
 
 
 def test_a_folder_of_ones_own_loads(folder: Path) -> None:
@@ -108,6 +109,7 @@ STEPS = "title: a\ninteractions:\n  - name: b\n    steps:\n      - "
         ("title: a\nsplt: train\n", "key='splt' is not one of.*Nearest: split"),
         ("title: a\nsplit: trian\n", "split='trian'.*Nearest: train"),
         ("title: a\nviewport: [800, ten]\n", "viewport height is 'ten'; write a whole number from 200"),
+        (f"title: a\ninteractions: {[1] * 9}\n", "write a list of 0 to 8 items"),
         ("title: a\ninteractions:\n  - name: b\n", "interaction 1 lacks 'steps'"),
         (f"{STEPS}clik: .a\n", "interaction 1, step 1: key='clik'.*Nearest: click"),
         (f"{STEPS}click: '[a'\n", "no CSS selector"),
@@ -132,6 +134,13 @@ def test_a_mistake_in_an_annotation_is_named_with_line_and_fix(problem: Callable
 
 def test_a_picture_outside_the_folder_is_refused(problem: Callable[..., str]) -> None:
     assert "not in the folder" in problem("tasks.md", "![page](../../etc/passwd)\n")
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "plain.md"])
+def test_a_link_is_refused_wherever_its_file_would_be_shown(folder: Path, name: str) -> None:
+    (folder / name).symlink_to(__file__)
+    with pytest.raises(ProjectError, match=rf"{name}: a link"):
+        load_project(f"{folder}/")
 
 
 def test_the_script_makes_pictures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,6 +193,10 @@ def write(name: str) -> dict[str, str]:
     project = load_project(name)
     text = f"You are a front-end developer.\n\n{project.description}\n\nThe page is compared at first and after ..."
     return read_action(PageWriter(random.Random(0)).choose(text, ())) or {}
+
+
+def test_the_blind_page_holds_no_words_of_later_pictures() -> None:
+    assert "2700 kelvin" not in write("tabs")["index.html"]
 
 
 def test_the_accordion_has_the_questions_answers_and_colours_of_its_description() -> None:

@@ -1,15 +1,20 @@
 """The environment: scores, rewards, planners, losses, information, forked processes."""
 
+import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
+from PIL import Image
 from vlgym_webui.aes import select_targets
+from vlgym_webui.board import draw_board
+from vlgym_webui.browser import Render
 from vlgym_webui.code_parser import write_action
 from vlgym_webui.project import list_projects, load_project
-from vlgym_webui.studio import STUDIO
+from vlgym_webui.studio import STUDIO, Photographs
 
 from vlgym.env import VLEnv
 from vlgym.env.spaces import MAX_TEXT
@@ -99,6 +104,30 @@ def test_a_hostile_reply_is_a_counted_failure_and_the_next_one_is_scored() -> No
     assert env.step(env.solve())[4]["success"]
 
 
+def test_the_first_picture_alone_and_the_split_are_settings() -> None:
+    env, _ = begin(pictures="first")
+    env.reset(seed=1, options={"split": "val"})
+    assert env.project.split == "val"
+    targets = [path.read_bytes() for path in env.project.pictures]
+    assert len(targets) > 1
+    alone = draw_board(targets[:1], None, ["initial page"], env.image_size)
+    assert np.array_equal(env.image(), alone)
+
+
+def test_a_project_whose_steps_are_edited_gets_another_target() -> None:
+    project = load_project("tabs")
+    edited = replace(project, interactions=project.interactions[::-1])
+    assert STUDIO.target(edited).pictures != STUDIO.target(project).pictures
+
+
+def test_an_element_of_a_scrolled_page_is_sought_where_the_photograph_has_it() -> None:
+    square, buffer = Image.new("RGB", (100, 100), "white"), io.BytesIO()
+    square.paste("black", (40, 40, 60, 60))
+    square.save(buffer, "PNG")
+    target, own = (Render((), (buffer.getvalue(),), views=((0.0, top),)) for top in (0.0, 300.0))
+    assert Photographs(target, own).agree(0, (40, 40, 20, 20), (40, 340, 20, 20)) > 0.99
+
+
 def test_the_published_scoring_is_a_setting() -> None:
     # In the published form the elements that a switch without effect leaves alone count once more.
     corrected, published = (
@@ -130,6 +159,7 @@ def test_a_magebench_folder_with_a_long_description_and_no_pictures_plays(tmp_pa
     (tmp_path / "index.html").write_text(page)
     (tmp_path / "tasks.md").write_text("# Lang\n" + "Schöne Seite. " * 1000)
     env, text = begin(project=f"{tmp_path}/", compat="magebench")
+    assert env.project.viewport == (1920, 1080)
     assert len(text) < MAX_TEXT
     assert all(action in text for action in env.legal_actions())
     assert env.step(env.solve())[4]["score"] == pytest.approx(100)

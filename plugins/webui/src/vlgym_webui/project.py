@@ -253,13 +253,13 @@ def _read_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         private = name.startswith("_images/") or name in PRIVATE_FILES
-        if not path.is_file() or private or name.endswith((".py", ".pyc")):
-            continue
-        if path.is_symlink() or path.stat().st_size > MOST_FILE_BYTES:
+        shown = path.is_file() and not private and not name.endswith((".py", ".pyc"))
+        if path.is_symlink() or (shown and path.stat().st_size > MOST_FILE_BYTES):
             raise ProjectError(
                 f"{path}: a link, or larger than {MOST_FILE_BYTES} bytes; replace it by a small plain file."
             )
-        yield name, path.read_bytes()
+        if shown:
+            yield name, path.read_bytes()
 
 
 def _read_file(path: Path) -> str:
