@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 import psutil
 import pytest
+from commands import is_running, wait_until
 
 from vlgym.browser import chromium
 from vlgym.browser.chromium import BrowserError, BrowserPool, Chromium, Limits, ProcessGuard
@@ -32,18 +32,8 @@ needs_chromium = pytest.mark.skipif(
 GROW = "import time; time.sleep(0.5); grown = bytes([1]) * 200_000_000; time.sleep(60)"
 
 
-def gone(processes: list[int]) -> bool:
-    """Wait until no process runs any more; one that ended and waits to be reaped does not."""
-
-    def runs(process: int) -> bool:
-        with suppress(psutil.NoSuchProcess):
-            return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
-        return False
-
-    deadline = time.monotonic() + 10
-    while (running := any(map(runs, processes))) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not running
+def wait_for_ends(processes: list[int]) -> None:
+    wait_until(lambda: not any(map(is_running, processes)))
 
 
 @pytest.fixture
@@ -146,7 +136,7 @@ def test_a_silent_driver_is_killed(fake_driver: Callable[..., None], tmp_path: P
         Chromium("test")
     tries = (tmp_path / "tries").read_text().split()
     assert len(tries) == 3
-    assert gone([int(process) for process in tries])
+    wait_for_ends([int(process) for process in tries])
     assert not list(tmp_path.glob("vlgym-chromium-*"))
 
 
@@ -166,7 +156,7 @@ def test_a_killed_process_leaves_one_folder_that_is_swept(tmp_path: Path) -> Non
         assert list(Path(left).glob("org.chromium.*"))  # Chromium's own temporary folder
         killed.kill()
         killed.wait()
-        assert gone(list(map(int, family)))
+        wait_for_ends(list(map(int, family)))
         assert {str(path) for path in tmp_path.iterdir()} == {left, used}
         other = "from vlgym.browser.chromium import Chromium; Chromium('other').close()"
         subprocess.run([sys.executable, "-c", other], check=True, env=environment, timeout=60)
@@ -253,7 +243,7 @@ def test_closing_ends_all_processes_and_removes_the_profile(running: Chromium) -
     running.close()
     assert not running.alive
     assert not running.profile.exists()
-    assert gone(family)
+    wait_for_ends(family)
     assert running.processes() == []
 
 
@@ -271,7 +261,7 @@ def test_a_child_that_passes_a_limit_ends_the_family(family, code, limits, reaso
     with ProcessGuard(process.pid, limits) as guard:
         process.wait(timeout=30)
     assert guard.reason == reason
-    assert gone(members)
+    wait_for_ends(members)
 
 
 class Pretended(Chromium):

@@ -59,11 +59,12 @@ def start(*words: str) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, *words], stdout=PIPE, stderr=PIPE, text=True)
 
 
-def test_list_and_doctor_import_no_environment_code_of_others(plugin: Path) -> None:
+def test_list_and_doctor_import_nothing_heavy_and_no_environment_code_of_others(plugin: Path) -> None:
     code = (
         "import sys\nfrom vlgym.cli.app import main\n"
         "for call in (['list'], ['doctor']):\n    assert main(call) == 0\n"
-        "print([name for name in ('toys', 'vlgym.testing', 'torch', 'transformers') if name in sys.modules])"
+        "heavy = 'toys vlgym.testing torch transformers datasets pyarrow minari'.split()\n"
+        "print([name for name in heavy if name in sys.modules])"
     )
     out, err = start("-c", code).communicate(timeout=60)
     assert "their-fake (external)" in out

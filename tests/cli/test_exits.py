@@ -30,18 +30,14 @@ def ends_with(error: BaseException | None, capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("error", "status", "line"),
     [
-        (None, 0, ""),
-        (UserError("Do this."), 2, "prog: Do this.\n"),
+        (None, 0, ""), (UserError("Do this."), 2, "prog: Do this.\n"),
         (FailedError("It failed."), 1, "prog: It failed.\n"),
-        (KeyboardInterrupt(), 130, "\nprog: interrupted.\n"),
-        (SystemExit(2), 2, ""),
-        (SystemExit(None), 0, ""),
-        (SystemExit("why"), 1, "why\n"),
-        (BrokenPipeError(), 141, ""),
+        (KeyboardInterrupt(), 130, "\nprog: interrupted.\n"), (SystemExit(2), 2, ""),
+        (SystemExit(None), 0, ""), (SystemExit("why"), 1, "why\n"), (BrokenPipeError(), 141, ""),
         (OSError(errno.ENOSPC, "", "x.json"), 2, "prog: No space left on device (x.json).\n"),
         (RuntimeError("I/O error: No space left on device (os error 28)"), 2, "prog: No space left on device.\n"),
     ],
-)
+)  # fmt: skip
 def test_every_end_has_its_status_and_its_line(error, status, line, capsys):
     assert ends_with(error, capsys) == (status, line)
 

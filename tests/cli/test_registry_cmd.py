@@ -51,7 +51,7 @@ def test_write_measures_first_party_environments_only(path: Path) -> None:
     entry = entries["vlgym/Walk-v0"]
     assert (entry["spec"], entry["distribution"], entry["parser_hash"]) == (WALK, "vlgym-toys", "auto-v1")
     assert entry["ceiling"] == {"return": 1.0, "se": 0.0, "success": 1.0, "episodes": 8}
-    assert 0 <= entry["floor"]["return"] < 0.7
+    assert 0 < entry["floor"]["return"] == entry["floor"]["success"] < 0.7
     assert entry["floor"]["return"] <= entry["blind"]["return"] <= 1
     assert entry["blind"].keys() == {"return", "se", "success", "episodes", "policy", "success_policy"}
     assert entry["blind"]["episodes"] == 8
@@ -83,6 +83,7 @@ def test_levels_are_recorded_like_the_other_figures(tmp_path: Path, toys_importa
     with installed(spec):
         invoke("registry", "--path", path)
         near, far = read_registry(path)[spec.id]["levels"]
+        assert read_registry(path)[spec.id]["ceiling"]["episodes"] == 2
         assert (near["length"], near["oracle"], near["blind"], 0.3 < near["random"] < 0.8) == (2.0, 1.0, 1.0, True)
         assert (far["length"], far["oracle"], far["blind"], far["random"]) == (4.0, 0.0, 0.0, 0.0)
 

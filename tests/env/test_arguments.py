@@ -19,14 +19,9 @@ class Stranger(Walk):
     """A third party's: arguments with a default, filled in by the constructor, and left open."""
 
     def __init__(
-        self,
-        length: int = 11,
-        *,
-        speed: float | None = None,
-        colour: str | None = None,
-        mode: str = "auto",
-        **kwargs: Any,
-    ) -> None:
+        self, length: int = 11, *, speed: float | None = None, colour: str | None = None,
+        mode: str = "auto", **kwargs: Any,
+    ) -> None:  # fmt: skip
         self.length, self.colour, self.mode = length, colour, mode
         self.speed = speed or 2.5
         super().__init__(**{"max_turns": 3 * length, **kwargs})

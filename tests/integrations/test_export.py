@@ -3,7 +3,6 @@
 import io
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -218,8 +217,3 @@ def test_a_missing_package_is_named_with_what_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(NotInstalledError, match=r"needs datasets, which is not installed: .*\[export\]"):
         parquet.write_chats([], Path("nowhere"))
-
-
-def test_the_command_line_imports_none_of_it():
-    code = "import sys, vlgym.cli.app; print([n for n in ('datasets', 'pyarrow', 'minari') if n in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from sources import ROOT
 from toys import make_entry, make_spec
 
 from vlgym.cli.registry_cmd import collect_suites, first_party_specs
@@ -163,7 +164,6 @@ def test_too_much_is_refused(text: str, message: str) -> None:
         read_yaml(text)
 
 
-ROOT = Path(__file__).resolve().parents[2]
 RECORDED = read_registry(PACKAGED)
 INSTALLED = first_party_specs(get_registry())
 
