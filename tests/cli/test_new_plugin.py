@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -24,33 +23,6 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 PLUGINS = "vlgym-tea-room,vlgym-stone-pile,vlgym-example,vlgym-tutorial"
 
 
-def make_fresh(folder: Path, sources: Sequence[Path]) -> Path:
-    """Build the plugins in `sources` and install them into a new environment; return its Python.
-
-    Heavy dependencies are shared from this environment by a path file.
-    """
-    copies = []
-    for number, source in enumerate(sources):
-        copies.append(str(folder / f"source-{number}"))
-        shutil.copytree(source, copies[-1])
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True, timeout=300)
-    python = folder / "venv" / "bin" / "python"
-    ask = [str(python), "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]
-    site = Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
-    shared = {sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]}
-    (site / "shared.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in sorted(shared)))
-    if copies:
-        install = [str(python), "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation"]
-        subprocess.run([*install, *copies], check=True, timeout=300)
-    return python
-
-
-def run_fresh(python: Path, *arguments: str, plugins: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the fresh environment's Python with only these plugins switched on."""
-    env = {**os.environ, "VLGYM_PLUGINS": plugins, "OMP_NUM_THREADS": "1"}
-    return subprocess.run([str(python), *arguments], capture_output=True, text=True, timeout=600, env=env, cwd=cwd)
-
-
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of two new plugins: an environment and a game."""
@@ -62,14 +34,28 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh environment's, in which the page for agents brings the other new plugin."""
+    """The Python of a new environment with all plugins but one, which the page for agents brings.
+
+    Heavy dependencies are shared from this environment by a path file.
+    """
+    folder = tmp_path_factory.mktemp("fresh")
     sources = [written / "vlgym-stone-pile", FIXTURES / "vlgym_example", FIXTURES / "vlgym_tutorial"]
-    return make_fresh(tmp_path_factory.mktemp("fresh"), sources)
+    copies = [str(shutil.copytree(source, folder / source.name)) for source in sources]
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True, timeout=300)
+    python = folder / "venv" / "bin" / "python"
+    ask = [str(python), "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]
+    site = Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
+    shared = {sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]}
+    (site / "shared.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in sorted(shared)))
+    install = [str(python), "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*install, *copies], check=True, timeout=300)
+    return python
 
 
 def run(python: Path, *words: str, cwd: Path) -> str:
     """Run the fresh environment's Python with only these plugins switched on; return its output."""
-    done = run_fresh(python, *words, plugins=PLUGINS, cwd=cwd)
+    env = {**os.environ, "VLGYM_PLUGINS": PLUGINS, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([str(python), *words], capture_output=True, text=True, timeout=600, env=env, cwd=cwd)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -4,13 +4,10 @@ import random
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from toys import Coin, Walk, installed, make_entry, make_spec
 
 from vlgym.cli.app import main
-from vlgym.env import VLEnv
-from vlgym.env.prompts import PromptTemplate
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import PluginError, SpecError, UserError
 from vlgym.evaluation import evaluate
@@ -297,9 +294,6 @@ def test_a_slow_replaced_version_is_not_learnt(monkeypatch: pytest.MonkeyPatch) 
     assert list_learners(replace(old, system_requirements=("chromium",)), build) == []
 
 
-COLOURS = ("red", "green", "blue", "white", "black", "grey", "pink", "brown")
-
-
 class Told(Coin):
     """The task names the action that wins."""
 
@@ -307,36 +301,22 @@ class Told(Coin):
         return "heads"
 
 
-class Shown(VLEnv):
-    """Only the picture tells the answer."""
-
-    prompt = PromptTemplate(version=1, instructions="Which? {task} {format}", turn="{state}{actions}")
-
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        self.answer, self.won = int(rng.integers(len(COLOURS))), False
-
-    def act(self, action: str) -> Outcome:
-        self.won = action == COLOURS[self.answer]
-        return Outcome(float(self.won), terminated=True)
-
-    def image(self) -> np.ndarray:
-        return np.full((*self.image_size, 3), 20 * self.answer, np.uint8)
-
-    def task(self) -> str:
-        return ""
+class Jump(Silent):
+    """One action leads to each cell."""
 
     def legal_actions(self) -> list[str]:
-        return list(COLOURS)
+        return [str(cell) for cell in range(-5, 6)]
 
-    def success(self) -> bool:
-        return self.won
+    def act(self, action: str) -> Outcome:
+        self.position = int(action)
+        return Outcome(float(self.success()), terminated=True)
 
     def oracle(self) -> str | None:
-        return COLOURS[self.answer]
+        return str(self.target)
 
 
 TOLD = make_spec("toys/Told-v0", f"{__name__}:Told", reward_range=(-1.0, 6.0))
-SHOWN = make_spec("toys/Shown-v0", f"{__name__}:Shown", max_turns=1)
+SHOWN = make_spec("toys/Shown-v0", f"{__name__}:Jump", max_turns=1)
 
 
 def test_a_text_that_names_the_answer_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
@@ -363,5 +343,4 @@ def test_where_only_the_picture_tells_the_answer_nothing_is_warned_of() -> None:
 
 
 def test_without_an_oracle_there_is_no_way_to_measure() -> None:
-    spec = make_spec("toys/Shown-v0", f"{__name__}:Shown", max_turns=1, oracle="none")
-    assert "no oracle" in check_blind(Subject(spec))
+    assert "no oracle" in check_blind(Subject(replace(SHOWN, oracle="none")))
