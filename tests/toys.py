@@ -194,3 +194,16 @@ def install_plugin(folder: Path, name: str, source: str, distribution: str = "",
     metadata = f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"
     (info / "METADATA").write_text(metadata, encoding="utf-8")
     (info / "entry_points.txt").write_text(f"[vlgym]\n{name} = {module}\n", encoding="utf-8")
+
+
+PLUGIN = """
+from vlgym import hookimpl
+from vlgym.env.spec import EnvSpec
+
+@hookimpl
+def vlgym_envs():
+    {first}
+    card = dict(entry_point="toys:Walk", summary="s", family="fake", max_turns=8, reward_range=(0, 1))
+    return [EnvSpec(id=env_id, success_rule="r", image_size=(22, 22), **card) for env_id in {ids}]
+"""
+"""Source of a plugin that provides `Walk` by these ids, after a first line."""

@@ -8,7 +8,7 @@ from subprocess import PIPE
 
 import pytest
 from commands import invoke
-from toys import install_plugin
+from toys import PLUGIN, install_plugin
 
 import vlgym
 from vlgym.cli.app import COMMANDS
@@ -35,21 +35,11 @@ def test_an_option_given_twice_is_refused_unless_it_may_be() -> None:
     assert "twice" not in invoke("registry", "--id", "a", "--id", "b", status=2).err
 
 
-PLUGIN = """
-    from vlgym import hookimpl
-    from vlgym.env.spec import EnvSpec
-
-    @hookimpl
-    def vlgym_envs():
-        return [EnvSpec(id="fake/Walk-v0", entry_point="toys:Walk", summary="A fake walk.", family="fake", max_turns=8,
-                        reward_range=(0, 1), success_rule="r", image_size=(22, 22))]
-"""
-
-
 @pytest.fixture
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a plugin that is the only one in processes that are started here."""
-    install_plugin(tmp_path, "fake", PLUGIN, distribution="their-fake")
+    source = PLUGIN.format(first="", ids=["fake/Walk-v0"])
+    install_plugin(tmp_path, "fake", source, distribution="their-fake")
     monkeypatch.setenv("VLGYM_PLUGINS", "fake")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (tmp_path, Path(__file__).parents[1]))))
     return tmp_path

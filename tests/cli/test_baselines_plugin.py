@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from toys import install_plugin
 
 ROOT = Path(__file__).parents[2]
 WITHOUT_TORCH = """
@@ -22,16 +23,12 @@ class Finder(PathFinder):
 sys.meta_path = [Finder if finder is PathFinder else finder for finder in sys.meta_path]
 """
 """Begins a program in which torch and peft cannot be found."""
-ENTRY = "[vlgym]\nbaselines = baselines.plugin\n"
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     """A folder for PYTHONPATH by which the plugin is installed, whatever else is."""
-    info = tmp_path / "vlgym-0.1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: vlgym\nVersion: 0.1.0\n")
-    (info / "entry_points.txt").write_text(ENTRY)
+    install_plugin(tmp_path, "baselines", "from baselines.plugin import *", "vlgym", "0.1.0")
     return tmp_path
 
 

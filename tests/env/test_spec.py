@@ -30,6 +30,7 @@ from vlgym.errors import SpecError
         ("oracle_success", None), ("random_success_below", -0.1), ("prompt_version", -1),
         ("history_turns", 1.5), ("history_images", "1"), ("contract", "1"), ("kwargs", [("a", 1)]),
         ("levels", ("",)), ("levels", ("two\nlines",)), ("levels", "near"),
+        ("blind", "a.b:C"), ("blind", ("a.b",)), ("blind", (3,)),
         ("replaced_by", "Walk-v1"), ("replaced_by", "vlgym/Walk-v0"), ("replaced_by", 1),
     ],
 )  # fmt: skip
@@ -69,6 +70,6 @@ def test_the_digest_changes_with_what_an_environment_is_and_with_nothing_else() 
     assert len({spec.digest(), *(other.digest() for other in others)}) == 6
     for change in (
         {}, {"replaced_by": "vlgym/Walk-v1"}, {"levels": ("near", "far")},
-        {"probes": (Probe("edge"),)}, {"pictures": "exact"},
+        {"probes": (Probe("edge"),)}, {"pictures": "exact"}, {"blind": ("a.b:C",)},
     ):  # fmt: skip
         assert make_spec(**change).digest() == spec.digest(), change

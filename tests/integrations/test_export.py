@@ -204,7 +204,6 @@ def test_bad_input_is_one_line(run, tmp_path, capsys):
     (tmp_path / "full" / "mine.txt").write_text("keep me")
     (tmp_path / "empty").mkdir()
     for words, message in (
-        ([str(run[0]), "--to", "csv", "--out", "x"], "--to"),
         ([str(tmp_path / "empty"), "--to", "hf", "--out", str(tmp_path / "x")], "holds no recorded episode"),
         ([str(run[0]), "--to", "hf", "--out", str(tmp_path / "full")], "is not empty"),
     ):

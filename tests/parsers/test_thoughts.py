@@ -20,18 +20,11 @@ LEFT, RIGHT = "<action>left</action>", "<action>right</action>"
 FAMILIES = [
     ("<think>\n", "\n</think>\n\n", True, True),  # DeepSeek, Qwen3, GLM, ...
     ("<THINK>", "</Think>", True, True),
-    ("<think:opensource>", "</think:opensource>", True, True),  # Hy3, Hy4
-    ("<analysis>", "</analysis>", True, True),  # Keye-VL
-    ("<thinking>", "</thinking>", True, True),  # Apriel 1.5, prompted models
-    ("<reason>", "</reason>", True, True),
-    ("<reasoning>", "</reasoning>", True, True),
-    ("<Thought>", "</Thought>", True, True),
-    ("<seed:think>", "</seed:think>", True, True),  # Seed-OSS
-    ("<mm:think>", "</mm:think>", True, True),  # MiniMax M3
-    ("<longcat_think>", "</longcat_think>", True, True),  # LongCat
-    ("<ifm|think>", "</ifm|think>", True, True),  # K2 Horizon
-    ("<ifm|think_fast>", "</ifm|think_fast>", True, True),
-    ("<ifm|think_faster>", "</ifm|think_faster>", True, True),
+    # Hy3 and Hy4; Keye-VL; Apriel 1.5 and prompted models; Seed-OSS; MiniMax M3; LongCat; K2 Horizon
+    *((f"<{name}>", f"</{name}>", True, True) for name in (
+        "think:opensource", "analysis", "thinking", "reason", "reasoning", "Thought", "seed:think",
+        "mm:think", "longcat_think", "ifm|think", "ifm|think_fast", "ifm|think_faster",
+    )),
     ("[THINK]", "[/THINK]", True, True),  # Magistral, Ministral 3
     ("◁think▷", "◁/think▷", True, True),  # Kimi
     ("<|open|>think<|sep|>", "<|close|>think<|sep|><|open|>response<|sep|>", True, True),  # Kimi K3
@@ -53,7 +46,7 @@ FAMILIES = [
     ("Here is my thought process:", "Here is my response:", False, False),  # Granite 3.2
     ("Here's my thought process:", "Here's my response:", False, False),
     ("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]", True, False),  # Apriel 1.6
-]
+]  # fmt: skip
 
 
 def read(text: str) -> str | None:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from toys import install_plugin
+from toys import PLUGIN, install_plugin
 
 import vlgym
 
@@ -19,16 +19,6 @@ heavy = ["torch", "transformers", "typer", "rich", "miniworld", "pyglet", "vlgym
          "vlgym.browser.chromium", "selenium", "psutil", "vlgym.endpoint", "openai", "httpx2"]
 loaded = [name for name in modules + heavy if name in sys.modules]
 print(json.dumps([loaded, warnings.formatwarning is before]))
-"""
-PLUGIN = """
-from vlgym import hookimpl
-from vlgym.env.spec import EnvSpec
-
-@hookimpl
-def vlgym_envs():
-    {first}
-    card = dict(entry_point="toys:Walk", summary="s", family="fake", max_turns=8, reward_range=(0, 1))
-    return [EnvSpec(id=env_id, success_rule="r", image_size=(22, 22), **card) for env_id in {ids}]
 """
 PLAY = """
 import gymnasium, warnings

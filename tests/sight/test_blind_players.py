@@ -9,7 +9,7 @@ from toys import Coin, Walk, installed, make_entry, make_spec
 
 from vlgym.cli.app import main
 from vlgym.env.seeding import episode_seed
-from vlgym.errors import PluginError, SpecError, UserError
+from vlgym.errors import PluginError, UserError
 from vlgym.evaluation import evaluate
 from vlgym.evaluation.policy_names import make_policy
 from vlgym.play.policies import RandomPolicy
@@ -146,14 +146,6 @@ def test_policies_are_chosen_on_val_and_judged_elsewhere(monkeypatch: pytest.Mon
 def test_a_blind_player_that_cannot_be_had_is_refused_by_name(place: str) -> None:
     with pytest.raises(PluginError, match=place):
         load_players(make_spec(blind=(place,)))
-
-
-def test_a_spec_names_its_players_outside_its_digest() -> None:
-    assert make_spec(blind=["a.b:C"]).blind == ("a.b:C",)
-    assert make_spec(blind=("a.b:C",)).digest() == make_spec().digest()
-    for wrong in ("a.b:C", ("a.b",), (3,)):
-        with pytest.raises(SpecError, match="field blind"):
-            make_spec(blind=wrong)
 
 
 FIGURES = {"return": 0.25, "se": 0.0, "success": 0.625, "episodes": 9, "policy": "a", "success_policy": "b"}
