@@ -257,13 +257,10 @@ def test_a_file_holds_options_and_the_command_line_goes_first() -> None:
     assert {(part["episodes"], part["parser"]) for part in parts.values()} == {(2, "json")}
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("episods = 3", "episods is no option of eval. Nearest: episodes."), ("episodes = true", "--episodes"),
-        ("env = {a = 1}", "env is a table; write env = VALUE"), ("x", "cannot be read: Expected '='"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("line", "message"), [
+    ("episods = 3", "episods is no option of eval. Nearest: episodes."), ("episodes = true", "--episodes"),
+    ("env = {a = 1}", "env is a table; write env = VALUE"), ("x", "cannot be read: Expected '='"),
+])  # fmt: skip
 def test_a_wrong_file_is_one_line(line: str, message: str) -> None:
     Path("run.toml").write_text(line)
     assert message in evaluate("random", "--env", WALK.id, "--config", "run.toml", status=2).err

@@ -27,17 +27,14 @@ def ends_with(error: BaseException | None, capsys: pytest.CaptureFixture[str]) -
     return run_command("prog", command), capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("error", "status", "line"),
-    [
-        (None, 0, ""), (UserError("Do this."), 2, "prog: Do this.\n"),
-        (FailedError("It failed."), 1, "prog: It failed.\n"),
-        (KeyboardInterrupt(), 130, "\nprog: interrupted.\n"), (SystemExit(2), 2, ""),
-        (SystemExit(None), 0, ""), (SystemExit("why"), 1, "why\n"), (BrokenPipeError(), 141, ""),
-        (OSError(errno.ENOSPC, "", "x.json"), 2, "prog: No space left on device (x.json).\n"),
-        (RuntimeError("I/O error: No space left on device (os error 28)"), 2, "prog: No space left on device.\n"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("error", "status", "line"), [
+    (None, 0, ""), (UserError("Do this."), 2, "prog: Do this.\n"),
+    (FailedError("It failed."), 1, "prog: It failed.\n"),
+    (KeyboardInterrupt(), 130, "\nprog: interrupted.\n"), (SystemExit(2), 2, ""),
+    (SystemExit(None), 0, ""), (SystemExit("why"), 1, "why\n"), (BrokenPipeError(), 141, ""),
+    (OSError(errno.ENOSPC, "", "x.json"), 2, "prog: No space left on device (x.json).\n"),
+    (RuntimeError("I/O error: No space left on device (os error 28)"), 2, "prog: No space left on device.\n"),
+])  # fmt: skip
 def test_every_end_has_its_status_and_its_line(error, status, line, capsys):
     assert ends_with(error, capsys) == (status, line)
 
@@ -56,14 +53,11 @@ def test_no_error_steers_the_terminal_or_fills_it(capsys: pytest.CaptureFixture[
     assert not set(STEERING[:1] + STEERING[-3:]) & set(capsys.readouterr().err)
 
 
-@pytest.mark.parametrize(
-    ("address", "output"),
-    [
-        ("http://me:pass@word/1@host/v1?key=abc", "http://host/v1"), ("https://token@host:1/v1", "https://host:1/v1"),
-        ("a@http://me:pw@h1/v1,b@http://you:pw@h2/v1", "a@http://h2/v1"),
-        ("git+https://host/a@v1.2 x?y", "git+https://host/a@v1.2 x?y"), ("a@http://h:1/v1,b@http://h:2/v1",) * 2,
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("address", "output"), [
+    ("http://me:pass@word/1@host/v1?key=abc", "http://host/v1"), ("https://token@host:1/v1", "https://host:1/v1"),
+    ("a@http://me:pw@h1/v1,b@http://you:pw@h2/v1", "a@http://h2/v1"),
+    ("git+https://host/a@v1.2 x?y", "git+https://host/a@v1.2 x?y"), ("a@http://h:1/v1,b@http://h:2/v1",) * 2,
+])  # fmt: skip
 def test_no_error_shows_the_login_or_the_query_of_an_address(address, output, capsys):
     assert ends_with(UserError(f"{address!r} is wrong?"), capsys) == (2, f"prog: {output!r} is wrong?\n")
 

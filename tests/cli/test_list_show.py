@@ -260,14 +260,11 @@ SKILLED = (
 )
 
 
-@pytest.mark.parametrize(
-    ("options", "ids"),
-    [
-        (["wandering"], ["vlgym/Run-v0", "vlgym/Walk-v0"]), (["peeping"], ["vlgym/Fly-v0", "vlgym/Run-v0"]),
-        (["easy", "wandering"], ["vlgym/Walk-v0"]), (["peeping", "hard", "toys"], ["vlgym/Run-v0"]),
-        (["wandering", "air"], []), (["medium", "air"], []),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("options", "ids"), [
+    (["wandering"], ["vlgym/Run-v0", "vlgym/Walk-v0"]), (["peeping"], ["vlgym/Fly-v0", "vlgym/Run-v0"]),
+    (["easy", "wandering"], ["vlgym/Walk-v0"]), (["peeping", "hard", "toys"], ["vlgym/Run-v0"]),
+    (["wandering", "air"], []), (["medium", "air"], []),
+])  # fmt: skip
 def test_list_is_filtered_by_words_and_ordered_by_family(options: list[str], ids: list[str]) -> None:
     with installed(*SKILLED):
         text = invoke("list", *options).out

@@ -122,15 +122,12 @@ def test_installed_plugins_are_certified_rated_and_played(python: Path, tmp_path
     assert (rewards, ended, parser) == ([1.0, 1.0, 1.0, 1.0], True, "answer")  # its own parser
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("Tea Room", "is not a name for a plugin"), ("class", "is taken"),
-        ("os", "'os' is a module of Python's standard library"), ("numpy", "is installed here"),
-        ("con", "the name of a device on Windows"), ("lpt1", "the name of a device on Windows"),
-        ("cards", "vlgym-cards is a distribution that exists already"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "message"), [
+    ("Tea Room", "is not a name for a plugin"), ("class", "is taken"),
+    ("os", "'os' is a module of Python's standard library"), ("numpy", "is installed here"),
+    ("con", "the name of a device on Windows"), ("lpt1", "the name of a device on Windows"),
+    ("cards", "vlgym-cards is a distribution that exists already"),
+])  # fmt: skip
 def test_what_cannot_be_written_is_one_line(name: str, message: str, tmp_path: Path) -> None:
     captured = invoke("new-plugin", name, "--out", tmp_path, status=2)
     assert message in captured.err

@@ -123,33 +123,26 @@ LEVELS = np.array([[0, 51], [204, 255]], np.uint8)
 PAINTED = np.stack([LEVELS, LEVELS // 2, LEVELS], axis=2)
 
 
-@pytest.mark.parametrize(
-    ("frame", "seen"),
-    [
-        (PAINTED, PAINTED), (PAINTED / 255, PAINTED),
-        ((PAINTED / 255).astype(np.float32) * 1.0001, PAINTED),
-        (PAINTED > 100, (PAINTED > 100) * 255),
-        (LEVELS > 100, np.stack([(LEVELS > 100) * 255] * 3, 2)),
-        (LEVELS, np.stack([LEVELS] * 3, 2)), (LEVELS[..., None] / 255, np.stack([LEVELS] * 3, 2)),
-        (np.dstack([PAINTED, np.full((2, 2), 255, np.uint8)]), PAINTED),
-        (np.dstack([PAINTED, np.zeros((2, 2), np.uint8)]), 0 * PAINTED),
-        (np.dstack([PAINTED / 255, np.full((2, 2), 0.5)]), np.rint(PAINTED / 2)),
-        (PAINTED.astype(np.int64), PAINTED),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("frame", "seen"), [
+    (PAINTED, PAINTED), (PAINTED / 255, PAINTED),
+    ((PAINTED / 255).astype(np.float32) * 1.0001, PAINTED), (PAINTED > 100, (PAINTED > 100) * 255),
+    (LEVELS > 100, np.stack([(LEVELS > 100) * 255] * 3, 2)),
+    (LEVELS, np.stack([LEVELS] * 3, 2)), (LEVELS[..., None] / 255, np.stack([LEVELS] * 3, 2)),
+    (np.dstack([PAINTED, np.full((2, 2), 255, np.uint8)]), PAINTED),
+    (np.dstack([PAINTED, np.zeros((2, 2), np.uint8)]), 0 * PAINTED),
+    (np.dstack([PAINTED / 255, np.full((2, 2), 0.5)]), np.rint(PAINTED / 2)),
+    (PAINTED.astype(np.int64), PAINTED),
+])  # fmt: skip
 def test_pictures_of_every_usual_kind_are_seen_as_they_are(frame: Any, seen: Any) -> None:
     assert np.array_equal(fit_image(frame, (2, 2)), seen)
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        PAINTED / 100.0, PAINTED.astype(np.int64) + 1, PAINTED / 255 - 0.5,
-        np.full((2, 2, 3), np.nan), np.zeros((2, 2, 2), np.uint8),
-        np.zeros((2, 2, 2, 3), np.uint8), np.zeros((0, 2, 3)), np.zeros(7, np.uint8),
-        np.array([["a", "b"]]), [PAINTED, PAINTED],
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("frame", [
+    PAINTED / 100.0, PAINTED.astype(np.int64) + 1, PAINTED / 255 - 0.5,
+    np.full((2, 2, 3), np.nan), np.zeros((2, 2, 2), np.uint8),
+    np.zeros((2, 2, 2, 3), np.uint8), np.zeros((0, 2, 3)), np.zeros(7, np.uint8),
+    np.array([["a", "b"]]), [PAINTED, PAINTED],
+])  # fmt: skip
 def test_what_is_no_picture_is_refused_in_one_line(frame: Any) -> None:
     with pytest.raises(UserError, match=r"^A picture is .* found .*$"):
         fit_image(frame, (2, 2))

@@ -255,19 +255,15 @@ def test_the_spec_gives_parser_turn_limit_and_the_default_image_size():
     assert Walk().image_size == (224, 224)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"invalid_action": "rendom"}, r"invalid_action='rendom'.*noop, random, published, terminate.*Nearest: random"),
-        ({"invalid_penalty": -1}, "must be >= 0"),
-        ({"invalid_penalty": float("nan")}, "must be >= 0"),
-        ({"max_turns": 0}, "max_turns=0 must be >= 1"),
-        ({"render_mode": "human"}, "render_mode='human' is not one of rgb_array"),
-        ({"image_size": (8, 224)}, "image_size"), ({"image_size": (224,)}, "image_size"),
-        ({"parser": "tagg"}, "Nearest: tag"), ({"planner": "globl"}, "global"),
-        ({"planner": "global", "vlgym_spec": make_spec()}, "online"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"invalid_action": "rendom"}, r"invalid_action='rendom'.*noop, random, published, terminate.*Nearest: random"),
+    ({"invalid_penalty": -1}, "must be >= 0"), ({"invalid_penalty": float("nan")}, "must be >= 0"),
+    ({"max_turns": 0}, "max_turns=0 must be >= 1"),
+    ({"render_mode": "human"}, "render_mode='human' is not one of rgb_array"),
+    ({"image_size": (8, 224)}, "image_size"), ({"image_size": (224,)}, "image_size"),
+    ({"parser": "tagg"}, "Nearest: tag"), ({"planner": "globl"}, "global"),
+    ({"planner": "global", "vlgym_spec": make_spec()}, "online"),
+])  # fmt: skip
 def test_an_argument_out_of_range_is_a_user_error(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         Walk(**arguments)

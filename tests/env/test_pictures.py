@@ -42,17 +42,13 @@ def test_a_text_that_holds_no_pictures_is_refused(text: str) -> None:
         unpack_pictures(text)
 
 
-@pytest.mark.parametrize(
-    ("live", "exact", "word"),
-    [
-        (draw(PLACES, noise=8), True, None), (draw(PLACES, noise=8), False, None),
-        (draw(PLACES, stroke=17), True, "pictures differ"), (draw(PLACES, stroke=17), False, None),
-        (draw([*PLACES[1:], PLACES[0]], stroke=15), False, "look like another one"),
-        (draw(PLACES[1:]), False, "5 pictures instead of 6"),
-        (shrink(np.full((160, 160, 3), 128, np.uint8))[None].repeat(6, 0), False, "differs by"),
-    ],
-    ids=["noise", "noise, similar", "thicker", "thicker, similar", "others", "fewer", "blank"],
-)  # fmt: skip
+@pytest.mark.parametrize(("live", "exact", "word"), [
+    (draw(PLACES, noise=8), True, None), (draw(PLACES, noise=8), False, None),
+    (draw(PLACES, stroke=17), True, "pictures differ"), (draw(PLACES, stroke=17), False, None),
+    (draw([*PLACES[1:], PLACES[0]], stroke=15), False, "look like another one"),
+    (draw(PLACES[1:]), False, "5 pictures instead of 6"),
+    (shrink(np.full((160, 160, 3), 128, np.uint8))[None].repeat(6, 0), False, "differs by"),
+], ids=["noise", "noise, similar", "thicker", "thicker, similar", "others", "fewer", "blank"])  # fmt: skip
 def test_other_content_is_seen_and_another_font_only_where_pictures_are_exact(live, exact, word):
     difference = compare_sheets(draw(PLACES), live, exact=exact)
     assert difference is None if word is None else word in str(difference)

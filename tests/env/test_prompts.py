@@ -84,17 +84,14 @@ def test_the_digest_covers_version_both_texts_and_the_reply_format() -> None:
     assert len({*digests, PromptTemplate(*texts[0]).digest("tag")}) == 5
 
 
-@pytest.mark.parametrize(
-    ("turns", "images", "expected"),
-    [
-        (0, 1, ["#9 I\n\nNOW"]),
-        (2, 3, ["#1 I\n\nturn 1", "reply 1", "#2 turn 2", "reply 2", "#9 NOW"]),
-        (3, 2, ["I\n\n(image omitted)\nturn 0", "reply 0", "(image omitted)\nturn 1", "reply 1", "#2 turn 2", "reply 2",
-                "#9 NOW"]),
-        (1, 0, ["I\n\n(image omitted)\nturn 2", "reply 2", "NOW"]),
-        (50, 50, ["#0 I\n\nturn 0", "reply 0", "#1 turn 1", "reply 1", "#2 turn 2", "reply 2", "#9 NOW"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("turns", "images", "expected"), [
+    (0, 1, ["#9 I\n\nNOW"]),
+    (2, 3, ["#1 I\n\nturn 1", "reply 1", "#2 turn 2", "reply 2", "#9 NOW"]),
+    (3, 2, ["I\n\n(image omitted)\nturn 0", "reply 0", "(image omitted)\nturn 1", "reply 1", "#2 turn 2", "reply 2",
+            "#9 NOW"]),
+    (1, 0, ["I\n\n(image omitted)\nturn 2", "reply 2", "NOW"]),
+    (50, 50, ["#0 I\n\nturn 0", "reply 0", "#1 turn 1", "reply 1", "#2 turn 2", "reply 2", "#9 NOW"]),
+])  # fmt: skip
 def test_a_window_keeps_the_last_turns_drops_the_oldest_images_and_says_the_instructions_once(turns, images, expected):
     messages = sketch(PromptBuilder(turns, images).build("I", "NOW", picture(9), PAST))
     assert [" ".join(parts) for _, *parts in messages] == expected

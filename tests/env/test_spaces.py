@@ -73,13 +73,10 @@ def test_exactly_control_private_use_and_surrogate_characters_are_dropped() -> N
     assert clean_text(every, len(every)) == due
 
 
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [
-        ("  Turn   LEFT\n", "turn left"), ("cabinet 1", "cabinet 1"), ("cabinet  10", "cabinet 10"),
-        ("cabinet", None), ("turn left.", None), ("turnleft", None), ("", None), ("a", "a"), ("A", "A"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("written", "meant"), [
+    ("  Turn   LEFT\n", "turn left"), ("cabinet 1", "cabinet 1"), ("cabinet  10", "cabinet 10"),
+    ("cabinet", None), ("turn left.", None), ("turnleft", None), ("", None), ("a", "a"), ("A", "A"),
+])  # fmt: skip
 def test_an_action_is_matched_by_its_words_alone(written: str, meant: str | None) -> None:
     assert match_legal(written, ["turn left", "cabinet 1", "cabinet 10", "A", "a"]) == meant
 

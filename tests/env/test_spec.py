@@ -11,29 +11,26 @@ from vlgym.env.spec import EnvSpec
 from vlgym.errors import SpecError
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("id", "OneRoom-v0"), ("id", "vlgym/OneRoom"), ("id", "vlgym/One Room-v0"),
-        ("id", "vlgym/OneRoom-v"), ("id", "9lives/Cat-v0"), ("id", 7),
-        ("entry_point", "module.Class"), ("entry_point", "module:Class()"),
-        ("entry_point", "mod ule:Class"), ("entry_point", None), ("summary", ""),
-        ("summary", "two\nlines"), ("family", "  "), ("success_rule", ""), ("max_turns", 0),
-        ("max_turns", 2.5), ("max_turns", True), ("max_turns", "10"), ("skills", "navigation"),
-        ("reply_styles", ()), ("reply_styles", (1,)), ("planners", ()), ("planners", ("offline",)),
-        ("figure_episodes", 1), ("figure_episodes", 2.5), ("splits", ()),
-        ("splits", ("train", "dev")), ("references", ("a", None)),
-        ("system_requirements", "libgl1"), ("reward_range", (1.0, 0.0)), ("reward_range", (0.0,)),
-        ("reward_range", (0.0, float("nan"))), ("reward_range", ("0", "1")),
-        ("image_size", (0, 10)), ("image_size", (224.0, 224.0)), ("image_size", 224),
-        ("difficulty", "easyy"), ("oracle", "yes"), ("oracle_success", 1.01),
-        ("oracle_success", None), ("random_success_below", -0.1), ("prompt_version", -1),
-        ("history_turns", 1.5), ("history_images", "1"), ("contract", "1"), ("kwargs", [("a", 1)]),
-        ("levels", ("",)), ("levels", ("two\nlines",)), ("levels", "near"),
-        ("blind", "a.b:C"), ("blind", ("a.b",)), ("blind", (3,)),
-        ("replaced_by", "Walk-v1"), ("replaced_by", "vlgym/Walk-v0"), ("replaced_by", 1),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("field", "value"), [
+    ("id", "OneRoom-v0"), ("id", "vlgym/OneRoom"), ("id", "vlgym/One Room-v0"),
+    ("id", "vlgym/OneRoom-v"), ("id", "9lives/Cat-v0"), ("id", 7),
+    ("entry_point", "module.Class"), ("entry_point", "module:Class()"),
+    ("entry_point", "mod ule:Class"), ("entry_point", None), ("summary", ""),
+    ("summary", "two\nlines"), ("family", "  "), ("success_rule", ""), ("max_turns", 0),
+    ("max_turns", 2.5), ("max_turns", True), ("max_turns", "10"), ("skills", "navigation"),
+    ("reply_styles", ()), ("reply_styles", (1,)), ("planners", ()), ("planners", ("offline",)),
+    ("figure_episodes", 1), ("figure_episodes", 2.5), ("splits", ()),
+    ("splits", ("train", "dev")), ("references", ("a", None)),
+    ("system_requirements", "libgl1"), ("reward_range", (1.0, 0.0)), ("reward_range", (0.0,)),
+    ("reward_range", (0.0, float("nan"))), ("reward_range", ("0", "1")),
+    ("image_size", (0, 10)), ("image_size", (224.0, 224.0)), ("image_size", 224),
+    ("difficulty", "easyy"), ("oracle", "yes"), ("oracle_success", 1.01),
+    ("oracle_success", None), ("random_success_below", -0.1), ("prompt_version", -1),
+    ("history_turns", 1.5), ("history_images", "1"), ("contract", "1"), ("kwargs", [("a", 1)]),
+    ("levels", ("",)), ("levels", ("two\nlines",)), ("levels", "near"),
+    ("blind", "a.b:C"), ("blind", ("a.b",)), ("blind", (3,)),
+    ("replaced_by", "Walk-v1"), ("replaced_by", "vlgym/Walk-v0"), ("replaced_by", 1),
+])  # fmt: skip
 def test_a_malformed_field_is_refused_by_name(field: str, value: object) -> None:
     with pytest.raises(SpecError) as caught:
         make_spec(**{("env_id" if field == "id" else field): value})

@@ -121,21 +121,17 @@ def test_a_trainer_that_carries_all_pictures_passes_and_earns_all_rewards() -> N
     assert server.requests == 2 * EPISODES * (1 + 3 + 4)
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        (drop_third, r"CanaryMemory-v0, turn 3: pictures due 1, 2, 3; arrived 1, 2$"),
-        (lambda urls: urls[::-1], r"CanaryMemory-v0, turn 2: pictures due 1, 2; arrived 2, 1"),
-        (lambda urls: [None] * (len(urls) - 1) + urls[-1:], r"turn 4: .* due 1, 2, 3, 4; arrived 4"),
-        (lambda urls: urls[:1] * len(urls), r"turn 2: pictures due 1, 2; arrived 1, 1"),
-        (lambda urls: [*urls[:-1], write_again(urls[-1], size=112)] if len(urls) > 1 else urls,
-         r"turn 2: pictures due 1, 2; arrived 1, changed \(112 x 112\)"),
-        (lambda urls: [write_again(url, "JPEG") for url in urls], r"turn 1: no picture .*: 224 x 224"),
-        (lambda urls: [None] * len(urls), r"turn 3: no picture .*; pictures: none"),
-        (lambda urls: ["http://127.0.0.1/a.png"] * len(urls), r"turn 1: no picture .*: unreadable"),
-    ],
-    ids=["third dropped", "reversed", "last", "repeated", "smaller", "lossy", "dropped", "links"],
-)  # fmt: skip
+@pytest.mark.parametrize(("change", "problem"), [
+    (drop_third, r"CanaryMemory-v0, turn 3: pictures due 1, 2, 3; arrived 1, 2$"),
+    (lambda urls: urls[::-1], r"CanaryMemory-v0, turn 2: pictures due 1, 2; arrived 2, 1"),
+    (lambda urls: [None] * (len(urls) - 1) + urls[-1:], r"turn 4: .* due 1, 2, 3, 4; arrived 4"),
+    (lambda urls: urls[:1] * len(urls), r"turn 2: pictures due 1, 2; arrived 1, 1"),
+    (lambda urls: [*urls[:-1], write_again(urls[-1], size=112)] if len(urls) > 1 else urls,
+     r"turn 2: pictures due 1, 2; arrived 1, changed \(112 x 112\)"),
+    (lambda urls: [write_again(url, "JPEG") for url in urls], r"turn 1: no picture .*: 224 x 224"),
+    (lambda urls: [None] * len(urls), r"turn 3: no picture .*; pictures: none"),
+    (lambda urls: ["http://127.0.0.1/a.png"] * len(urls), r"turn 1: no picture .*: unreadable"),
+], ids=["third dropped", "reversed", "last", "repeated", "smaller", "lossy", "dropped", "links"])  # fmt: skip
 def test_a_trainer_that_loses_or_changes_a_picture_is_caught(change: Change, problem: str) -> None:
     lines = []
     with CanaryServer("train", EPISODES, on_request=lambda number, line: lines.append(line)) as server:

@@ -13,17 +13,14 @@ LEGAL = ["turn left", "3", "turn right"]
 parser = get_parser("choice")
 
 
-@pytest.mark.parametrize(
-    ("text", "read"),
-    [
-        ("[1]", Parsed(("turn left",), span=(0, 3))),
-        ("so [ 3 ], no", Parsed(("turn right",), span=(3, 8))),
-        ("[9], [2] then [1]", Parsed(("3",), span=(5, 8))), ('["3"]', Parsed(("3",), span=(0, 5))),
-        ('["up"]', Parsed(("up",), span=(0, 6))), ("[4]", Parsed(failure="illegal_action")),
-        ("[0]", Parsed(failure="illegal_action")), ("[-1]", Parsed(failure="no_action")),
-        ('[" "]', Parsed(failure="empty_action")), ("turn left", Parsed(failure="no_action")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "read"), [
+    ("[1]", Parsed(("turn left",), span=(0, 3))),
+    ("so [ 3 ], no", Parsed(("turn right",), span=(3, 8))),
+    ("[9], [2] then [1]", Parsed(("3",), span=(5, 8))), ('["3"]', Parsed(("3",), span=(0, 5))),
+    ('["up"]', Parsed(("up",), span=(0, 6))), ("[4]", Parsed(failure="illegal_action")),
+    ("[0]", Parsed(failure="illegal_action")), ("[-1]", Parsed(failure="no_action")),
+    ('[" "]', Parsed(failure="empty_action")), ("turn left", Parsed(failure="no_action")),
+])  # fmt: skip
 def test_the_first_brackets_hold_the_number_of_the_action(text, read):
     assert parser.parse(text, LEGAL) == read
     assert parser.parse("[1]").failure == "illegal_action"  # a number needs the list

@@ -19,23 +19,19 @@ MARKS = {
 EACH = pytest.mark.parametrize("parser", MARKS, ids=lambda parser: parser.name)
 
 
-@pytest.mark.parametrize(
-    ("parser", "text", "failure"),
-    [
-        (TAG, "", "no_action"), (TAG, "<action>left", "unclosed_action"),
-        (TAG, "</action> turn left <action>", "unclosed_action"),
-        (TAG, "<action></action>", "empty_action"), (PLAN, "up; up", "no_action"),
-        (PLAN, "<plan>up; up", "unclosed_action"), (PLAN, "<plan>1. ; 2) </plan>", "empty_action"),
-        (JSON, "", "no_json"), (JSON, "{'action': 'left'}", "bad_json"),
-        (JSON, '{"action": ' + "[" * 50_000, "bad_json"),  # deeper than the stack
-        (JSON, '{"action": ' + "9" * 10_000 + "}", "bad_json"), (JSON, "{}", "no_action"),
-        (JSON, "{broken {}", "no_action"), (JSON, '{"action": null}', "no_action"),
-        (JSON, '{"action": true}', "no_action"), (JSON, '{"action": ["left"]}', "no_action"),
-        (JSON, '{"action": " \\n"}', "empty_action"),
-        (JSON, '{"x" ' * 32 + '{"action": "left"}', "bad_json"),  # too many braces
-    ],
-    ids=lambda value: getattr(value, "name", str(value)[:20]),
-)  # fmt: skip
+@pytest.mark.parametrize(("parser", "text", "failure"), [
+    (TAG, "", "no_action"), (TAG, "<action>left", "unclosed_action"),
+    (TAG, "</action> turn left <action>", "unclosed_action"),
+    (TAG, "<action></action>", "empty_action"), (PLAN, "up; up", "no_action"),
+    (PLAN, "<plan>up; up", "unclosed_action"), (PLAN, "<plan>1. ; 2) </plan>", "empty_action"),
+    (JSON, "", "no_json"), (JSON, "{'action': 'left'}", "bad_json"),
+    (JSON, '{"action": ' + "[" * 50_000, "bad_json"),  # deeper than the stack
+    (JSON, '{"action": ' + "9" * 10_000 + "}", "bad_json"), (JSON, "{}", "no_action"),
+    (JSON, "{broken {}", "no_action"), (JSON, '{"action": null}', "no_action"),
+    (JSON, '{"action": true}', "no_action"), (JSON, '{"action": ["left"]}', "no_action"),
+    (JSON, '{"action": " \\n"}', "empty_action"),
+    (JSON, '{"x" ' * 32 + '{"action": "left"}', "bad_json"),  # too many braces
+], ids=lambda value: getattr(value, "name", str(value)[:20]))  # fmt: skip
 def test_each_failure_has_its_code(parser, text, failure):
     assert parser.parse(text) == Parsed(failure=failure)
 
@@ -43,32 +39,28 @@ def test_each_failure_has_its_code(parser, text, failure):
 LEGAL = ["left", "right", "up", "10", "2.5", "NaN", "左", "turn left"]
 
 
-@pytest.mark.parametrize(
-    ("parser", "text", "actions"),
-    [
-        (TAG, "I think <action> turn left </action>, yes", "turn left"),
-        (TAG, "<ACTION>Left</Action>", "Left"), (TAG, "<action><action>right</action>", "right"),
-        (TAG, "<action></action> <action>left</action> <action></action>", "left"),
-        (TAG, "<action>left</action> then <action>right", "left"),
-        (TAG, "end with <action>ACTION</action>: <action>right</action> or <action>left</action>", "right"),
-        (TAG, "<action>down</action> or <action>ACTION</action>", "ACTION"),
-        (TAG, "<action> turn  LEFT </action> <action>right</action>", "turn  LEFT"),
-        (PLAN, "<PLAN>\n1. up\n2) left\n- right\n* down\n</PLAN>", ("up", "left", "right", "down")),
-        (PLAN, "<plan>up</plan> <plan>left", "up"), (PLAN, "<plan>3.5; 24</plan>", ("3.5", "24")),
-        (PLAN, "<plan>ACTION; ACTION</plan> so <plan>up; jump</plan> <plan>left</plan>", ("up", "jump")),
-        (PLAN, "<plan>ACTION; ACTION</plan> so <plan>jump; up</plan> <plan>down</plan>", "down"),
-        (JSON, '```json\n{\n "action": " left "\n}\n```', "left"), (JSON, '{"action": 2.5}', "2.5"),
-        (JSON, '{"action": "ACTION"} so: {"action": "up"} or {"action": "left"}', "up"),
-        (JSON, '{"move": [{"action": "left"}]}', "left"), (JSON, '[{"action": "left"},]', "left"),
-        (JSON, '{"action": "left"} {broken', "left"), (JSON, '{"Action": "left"}', "left"),
-        (JSON, '{"action": "left", "action": "right"}', "right"), (JSON, '{"action": NaN}', "NaN"),
-        (JSON, '{"thoughts": "a\nwall", "action": "left"}', "left"),
-        (JSON, '{"thoughts": "a,}", "list": [1, ], "action": "left",\n }', "left"),
-        (JSON, '{"Action": "left", "action": "right"}', "right"),
-        (JSON, '{"action": "\\u5de6"}', "左"), (JSON, '{"x" ' * 31 + '{"action": "left"}', "left"),
-    ],
-    ids=lambda value: getattr(value, "name", str(value)[:20]),
-)  # fmt: skip
+@pytest.mark.parametrize(("parser", "text", "actions"), [
+    (TAG, "I think <action> turn left </action>, yes", "turn left"),
+    (TAG, "<ACTION>Left</Action>", "Left"), (TAG, "<action><action>right</action>", "right"),
+    (TAG, "<action></action> <action>left</action> <action></action>", "left"),
+    (TAG, "<action>left</action> then <action>right", "left"),
+    (TAG, "end with <action>ACTION</action>: <action>right</action> or <action>left</action>", "right"),
+    (TAG, "<action>down</action> or <action>ACTION</action>", "ACTION"),
+    (TAG, "<action> turn  LEFT </action> <action>right</action>", "turn  LEFT"),
+    (PLAN, "<PLAN>\n1. up\n2) left\n- right\n* down\n</PLAN>", ("up", "left", "right", "down")),
+    (PLAN, "<plan>up</plan> <plan>left", "up"), (PLAN, "<plan>3.5; 24</plan>", ("3.5", "24")),
+    (PLAN, "<plan>ACTION; ACTION</plan> so <plan>up; jump</plan> <plan>left</plan>", ("up", "jump")),
+    (PLAN, "<plan>ACTION; ACTION</plan> so <plan>jump; up</plan> <plan>down</plan>", "down"),
+    (JSON, '```json\n{\n "action": " left "\n}\n```', "left"), (JSON, '{"action": 2.5}', "2.5"),
+    (JSON, '{"action": "ACTION"} so: {"action": "up"} or {"action": "left"}', "up"),
+    (JSON, '{"move": [{"action": "left"}]}', "left"), (JSON, '[{"action": "left"},]', "left"),
+    (JSON, '{"action": "left"} {broken', "left"), (JSON, '{"Action": "left"}', "left"),
+    (JSON, '{"action": "left", "action": "right"}', "right"), (JSON, '{"action": NaN}', "NaN"),
+    (JSON, '{"thoughts": "a\nwall", "action": "left"}', "left"),
+    (JSON, '{"thoughts": "a,}", "list": [1, ], "action": "left",\n }', "left"),
+    (JSON, '{"Action": "left", "action": "right"}', "right"),
+    (JSON, '{"action": "\\u5de6"}', "左"), (JSON, '{"x" ' * 31 + '{"action": "left"}', "left"),
+], ids=lambda value: getattr(value, "name", str(value)[:20]))  # fmt: skip
 def test_the_first_claim_with_a_legal_action_is_read_else_the_last(parser, text, actions):
     actions = (actions,) if isinstance(actions, str) else actions
     assert parser.parse(text, LEGAL).actions == actions

@@ -76,39 +76,32 @@ def leave() -> Any:
     raise SystemExit(5)
 
 
-@pytest.mark.parametrize(
-    ("candidate", "message"),
-    [
-        (raising(ValueError("two\nlines")), r"ValueError: two lines"),
-        (raising(ValueError("\x1b[31mred\u202e\x07")), r"ValueError: \\x1b\[31mred\\u202e\\x07"),
-        (raising(SystemExit(3)), r"SystemExit: 3"),
-        (raising(GeneratorExit()), r"GeneratorExit"),
-        (raising(Odd("odd")), r"Odd: odd"),
-        (plugin("bad", vlgym_policies=hookimpl(leave)), r"SystemExit: 5"),
-        (plugin("bad", vlgym_envs=hookimpl(lambda: [make_spec(max_turns=0)])), r"SpecError: .*"),
-        (plugin("bad", vlgym_envs=envs(make_spec("bad/A-v0", contract=99))),
-         r"bad/A-v0 was written for contract 99, this vlgym has 1.*"),
-        (plugin("bad", vlgym_envs=list), r".*vlgym_envs lacks the @hookimpl decorator.*"),
-        (plugin("bad", vlgym_envs=hookimpl(lambda color: [])), r".*color.*"),
-        (plugin("bad", vlgym_env=hookimpl(lambda: ())),
-         r"unknown hook 'vlgym_env'; the hooks are vlgym_curricula, vlgym_envs, vlgym_policies,.* vlgym_envs.*"),
-        (plugin("bad", vlgym_enviroments=list), r"unknown hook 'vlgym_enviroments'.*"),
-        *((plugin("bad", vlgym_policies=hookimpl(lambda it=it: it)), ".+") for it in (["mine"], 3)),
-        *((plugin("bad", vlgym_envs=hookimpl(lambda it=it: it)), ".+")
-          for it in (make_spec(), {"id": "a/B-v0"}, ["a/B-v0"], "a/B-v0")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("candidate", "message"), [
+    (raising(ValueError("two\nlines")), r"ValueError: two lines"),
+    (raising(ValueError("\x1b[31mred\u202e\x07")), r"ValueError: \\x1b\[31mred\\u202e\\x07"),
+    (raising(SystemExit(3)), r"SystemExit: 3"), (raising(GeneratorExit()), r"GeneratorExit"),
+    (raising(Odd("odd")), r"Odd: odd"),
+    (plugin("bad", vlgym_policies=hookimpl(leave)), r"SystemExit: 5"),
+    (plugin("bad", vlgym_envs=hookimpl(lambda: [make_spec(max_turns=0)])), r"SpecError: .*"),
+    (plugin("bad", vlgym_envs=envs(make_spec("bad/A-v0", contract=99))),
+     r"bad/A-v0 was written for contract 99, this vlgym has 1.*"),
+    (plugin("bad", vlgym_envs=list), r".*vlgym_envs lacks the @hookimpl decorator.*"),
+    (plugin("bad", vlgym_envs=hookimpl(lambda color: [])), r".*color.*"),
+    (plugin("bad", vlgym_env=hookimpl(lambda: ())),
+     r"unknown hook 'vlgym_env'; the hooks are vlgym_curricula, vlgym_envs, vlgym_policies,.* vlgym_envs.*"),
+    (plugin("bad", vlgym_enviroments=list), r"unknown hook 'vlgym_enviroments'.*"),
+    *((plugin("bad", vlgym_policies=hookimpl(lambda it=it: it)), ".+") for it in (["mine"], 3)),
+    *((plugin("bad", vlgym_envs=hookimpl(lambda it=it: it)), ".+")
+      for it in (make_spec(), {"id": "a/B-v0"}, ["a/B-v0"], "a/B-v0")),
+])  # fmt: skip
 def test_any_fault_of_a_plugin_is_recorded_in_one_line(candidate: Candidate, message: str) -> None:
     assert re.fullmatch(message, load_beside_good(candidate).error or "")
 
 
-@pytest.mark.parametrize(
-    ("switch", "loaded"),
-    [
-        ("", "cards web x"), ("none", ""), ("cards", "cards"), ("cards, web", "cards web"),
-        ("vlgym-web", "web"), ("other-x", "x"), ("nothing-like-it", ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("switch", "loaded"), [
+    ("", "cards web x"), ("none", ""), ("cards", "cards"), ("cards, web", "cards web"),
+    ("vlgym-web", "web"), ("other-x", "x"), ("nothing-like-it", ""),
+])  # fmt: skip
 def test_the_switch_restricts_plugins(switch: str, loaded: str, monkeypatch: pytest.MonkeyPatch) -> None:
     candidates = [plugin("cards"), plugin("web"), plugin("x", "other-x")]
     monkeypatch.setenv("VLGYM_PLUGINS", switch)
@@ -153,24 +146,21 @@ def registry(*records: PluginRecord) -> Registry:
     return build_registry(list(records) or [record(specs=(WALK, JUMP))], known)
 
 
-@pytest.mark.parametrize(
-    ("records", "env_id", "error", "words"),
-    [
-        ([], "vlgym/Fly-v0", NotInstalledError,
-         r"lives in vlgym-air, which is not installed: in a clone .*: pip install -e plugins/air$"),
-        ([record(error="ImportError: no gl")], "vlgym/Jump-v1", PluginError,
-         r"lives in vlgym-toys, which failed to load: ImportError: no gl See: vlgym doctor"),
-        ([record(enabled=False)], "vlgym/Jump-v1", NotInstalledError, "which VLGYM_PLUGINS leaves out"),
-        ([record(specs=(WALK,))], "vlgym/Jump-v1", NotInstalledError,
-         r"1\.0, which is installed, lacks it: in a clone .*: pip install -e plugins/toys$"),
-        ([], "vlgym/Walk-v7", UnknownEnvError, "does not exist in that version; there is vlgym/Walk-v0"),
-        ([], "vlgym/Wolk-v0", UnknownEnvError, r"is known\. Nearest: vlgym/Walk-v0.*vlgym list"),
-        ([], "vlgym/Flyy-v0", UnknownEnvError, r"Nearest: .*vlgym/Fly-v0"),
-        ([], "Walk", UnknownEnvError, r"'Walk' is not an environment id; ids look like namespace/Name-vN"),
-        ([PluginRecord("air", "other-air", "2", error="ValueError: no")], "other/Glide-v0", UnknownEnvError,
-         r"Broken plugin\(s\), which might hold it: other-air: ValueError: no"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("records", "env_id", "error", "words"), [
+    ([], "vlgym/Fly-v0", NotInstalledError,
+     r"lives in vlgym-air, which is not installed: in a clone .*: pip install -e plugins/air$"),
+    ([record(error="ImportError: no gl")], "vlgym/Jump-v1", PluginError,
+     r"lives in vlgym-toys, which failed to load: ImportError: no gl See: vlgym doctor"),
+    ([record(enabled=False)], "vlgym/Jump-v1", NotInstalledError, "which VLGYM_PLUGINS leaves out"),
+    ([record(specs=(WALK,))], "vlgym/Jump-v1", NotInstalledError,
+     r"1\.0, which is installed, lacks it: in a clone .*: pip install -e plugins/toys$"),
+    ([], "vlgym/Walk-v7", UnknownEnvError, "does not exist in that version; there is vlgym/Walk-v0"),
+    ([], "vlgym/Wolk-v0", UnknownEnvError, r"is known\. Nearest: vlgym/Walk-v0.*vlgym list"),
+    ([], "vlgym/Flyy-v0", UnknownEnvError, r"Nearest: .*vlgym/Fly-v0"),
+    ([], "Walk", UnknownEnvError, r"'Walk' is not an environment id; ids look like namespace/Name-vN"),
+    ([PluginRecord("air", "other-air", "2", error="ValueError: no")], "other/Glide-v0", UnknownEnvError,
+     r"Broken plugin\(s\), which might hold it: other-air: ValueError: no"),
+])  # fmt: skip
 def test_an_unavailable_id_says_what_to_do(records, env_id, error, words):
     with pytest.raises(error, match=words):
         registry(*records).get(env_id)

@@ -73,22 +73,18 @@ def write_changed(path: Path, **changes: object) -> None:
     path.write_text(json.dumps({"format": 1, "environments": {"vlgym/A-v0": entry}}))
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{"a": 1,\n]', r"registry.yaml cannot be read: .* line 2"), ("", "cannot be read"),
-        (None, "cannot be read"), ("\xff\xfe", "cannot be read"), ("[" * 100_000, "cannot be read"),
-        ("[1]", "must hold `format: 1`"), ('{"format": 2, "environments": {}}', "must hold `format: 1`"),
-        ('{"format": 1, "environments": []}', "must hold `format: 1`"),
-        ('{"format": 1, "environments": {"vlgym/A-v0": 3}}', "entry 'vlgym/A-v0'"),
-        ({"fingerprint": ...}, "exactly the keys"), ({"spec": 3}, "entry 'vlgym/A-v0'"),
-        ({"spec": {"max_turns": 3}}, "missing 5 required positional arguments: 'entry_point'"),
-        ({"floor": 3}, "entry 'vlgym/A-v0'"),
-        ({"ceiling": {"return": 1}}, "ceiling must be null or hold return, se, success, episodes"),
-        ({"blind": {"return": 1, "se": 0, "success": 1, "episodes": 1}}, "blind must be null or hold"),
-    ],
-    ids=range(15),
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "message"), [
+    ('{"a": 1,\n]', r"registry.yaml cannot be read: .* line 2"), ("", "cannot be read"),
+    (None, "cannot be read"), ("\xff\xfe", "cannot be read"), ("[" * 100_000, "cannot be read"),
+    ("[1]", "must hold `format: 1`"), ('{"format": 2, "environments": {}}', "must hold `format: 1`"),
+    ('{"format": 1, "environments": []}', "must hold `format: 1`"),
+    ('{"format": 1, "environments": {"vlgym/A-v0": 3}}', "entry 'vlgym/A-v0'"),
+    ({"fingerprint": ...}, "exactly the keys"), ({"spec": 3}, "entry 'vlgym/A-v0'"),
+    ({"spec": {"max_turns": 3}}, "missing 5 required positional arguments: 'entry_point'"),
+    ({"floor": 3}, "entry 'vlgym/A-v0'"),
+    ({"ceiling": {"return": 1}}, "ceiling must be null or hold return, se, success, episodes"),
+    ({"blind": {"return": 1, "se": 0, "success": 1, "episodes": 1}}, "blind must be null or hold"),
+], ids=range(15))  # fmt: skip
 def test_a_malformed_file_is_one_line(text: str | dict[str, object] | None, message: str, tmp_path: Path) -> None:
     path = tmp_path / "registry.yaml"
     if isinstance(text, dict):
@@ -150,15 +146,11 @@ def test_ordinary_data_are_read() -> None:
     assert read_yaml("") is None
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("x" * 4_000_001, "characters"), ("[" * 60 + "]" * 60, "nests deeper than the 40"),
-        ("\n".join(f"{'  ' * depth}a:" for depth in range(60)), "nests deeper"),
-        ("[" * 200_000, "nests deeper"), ("a: &a [x, x]\nb: *a", "has an alias"),
-    ],
-    ids=["long", "deep brackets", "deep blocks", "very deep", "alias"],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "message"), [
+    ("x" * 4_000_001, "characters"), ("[" * 60 + "]" * 60, "nests deeper than the 40"),
+    ("\n".join(f"{'  ' * depth}a:" for depth in range(60)), "nests deeper"),
+    ("[" * 200_000, "nests deeper"), ("a: &a [x, x]\nb: *a", "has an alias"),
+], ids=["long", "deep brackets", "deep blocks", "very deep", "alias"])  # fmt: skip
 def test_too_much_is_refused(text: str, message: str) -> None:
     with pytest.raises(yaml.YAMLError, match=message):
         read_yaml(text)

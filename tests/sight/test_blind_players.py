@@ -152,28 +152,22 @@ FIGURES = {"return": 0.25, "se": 0.0, "success": 0.625, "episodes": 9, "policy":
 FINED = {"return": -5.0, "se": 0.1, "success": 0.25, "episodes": 9}
 
 
-@pytest.mark.parametrize(
-    ("changes", "others", "share"),
-    [
-        ({}, {}, 0.5),  # success 0.625 between 0.25 and 1
-        ({"return": 0.85}, {}, 0.8), ({"return": -3.0, "success": 0.0}, {}, 0),
-        ({"return": -1.0, "success": 0.25}, {"floor": FINED}, 4 / 6),  # -1 between -5 and 1
-        ({}, {"ceiling": None}, None), ({}, {"blind": None}, None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("changes", "others", "share"), [
+    ({}, {}, 0.5),  # success 0.625 between 0.25 and 1
+    ({"return": 0.85}, {}, 0.8), ({"return": -3.0, "success": 0.0}, {}, 0),
+    ({"return": -1.0, "success": 0.25}, {"floor": FINED}, 4 / 6),  # -1 between -5 and 1
+    ({}, {"ceiling": None}, None), ({}, {"blind": None}, None),
+])  # fmt: skip
 def test_the_blind_share_is_the_greater_and_never_made_up(changes, others, share):
     entry = make_entry(make_spec(), **{"blind": {**FIGURES, **changes}, **others})
     assert find_blind_share(entry) == (share if share is None else pytest.approx(share))
 
 
-@pytest.mark.parametrize(
-    ("title", "best", "name"),
-    [
-        ("NumberLine-v1", "searcher", "searcher"), ("NumberLine-v1", "always +", "always +"),
-        ("NumberLine-v1", "random", "random"), ("NumberLine-v1", None, "fixed moves"),
-        ("Blackjack-v0", None, "searcher"), ("Blackjack-v0", "a player that is gone", "searcher"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("title", "best", "name"), [
+    ("NumberLine-v1", "searcher", "searcher"), ("NumberLine-v1", "always +", "always +"),
+    ("NumberLine-v1", "random", "random"), ("NumberLine-v1", None, "fixed moves"),
+    ("Blackjack-v0", None, "searcher"), ("Blackjack-v0", "a player that is gone", "searcher"),
+])  # fmt: skip
 def test_the_player_is_recorded_or_the_cards(title: str, best: str | None, name: str) -> None:
     entry: dict[str, Any] = {"blind": {"success_policy": best}} if best else {}
     assert choose_player(get_registry().get(f"vlgym/{title}"), entry).name == name
@@ -233,14 +227,11 @@ def judge(env_class: type[Walk], name: str) -> float:
     return sum(episode[-1].reward for episode in episodes) / len(episodes)
 
 
-@pytest.mark.parametrize(
-    ("env_class", "name", "least", "most"),
-    [
-        (Walk, "learnt table", 0.9, 1), (OneWay, "learnt table", 0.9, 1),
-        (Whisper, "learnt table", 0.9, 1), (Silent, "learnt table", 0, 0.6),
-        (Walk, "learnt list", 0, 0.6), (Unlisted, "learnt list", 0.9, 1),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("env_class", "name", "least", "most"), [
+    (Walk, "learnt table", 0.9, 1), (OneWay, "learnt table", 0.9, 1),
+    (Whisper, "learnt table", 0.9, 1), (Silent, "learnt table", 0, 0.6),
+    (Walk, "learnt list", 0, 0.6), (Unlisted, "learnt list", 0.9, 1),
+])  # fmt: skip
 def test_only_what_is_told_is_learnt(monkeypatch, env_class, name, least, most):
     monkeypatch.setattr(blind_learner, "LEARNING_EPISODES", 300)
     assert least <= judge(env_class, name) <= most

@@ -154,16 +154,12 @@ def test_the_sentence_on_a_blind_model_gives_the_counts_and_what_to_check() -> N
     assert {probe.verdict for probe in report.probes} == {"unclear"}
 
 
-@pytest.mark.parametrize(
-    ("place", "named", "words"),
-    [
-        (lambda index: 3, (3, 3, 3, 3), "the model names the last: only the last one seems to arrive"),
-        (lambda index: 3 - index, (3, 2, 1, 0), "Asked for the first picture of a history, the model names the last, "
-         "and so on: the pictures arrive in reverse order."),
-        (lambda index: (index + 1) % 4, (1, 2, 3, 0), "arrive in another order: asked for the first the second, "),
-    ],
-    ids=["last", "reversed", "shifted"],
-)  # fmt: skip
+@pytest.mark.parametrize(("place", "named", "words"), [
+    (lambda index: 3, (3, 3, 3, 3), "the model names the last: only the last one seems to arrive"),
+    (lambda index: 3 - index, (3, 2, 1, 0), "Asked for the first picture of a history, the model names the last, "
+     "and so on: the pictures arrive in reverse order."),
+    (lambda index: (index + 1) % 4, (1, 2, 3, 0), "arrive in another order: asked for the first the second, "),
+], ids=["last", "reversed", "shifted"])  # fmt: skip
 def test_other_pictures_are_named(place: Callable[[int], int], named: tuple[int, ...], words: str) -> None:
     report = simulate(see(place))
     order = find(report, HISTORY).order
@@ -205,15 +201,12 @@ def test_unreadable_replies_are_not_taken_for_blindness() -> None:
     assert {probe.verdict for probe in report.probes} == {"unreadable"}
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"choice": None, "refused": True},
-         "Most replies on digits held no legal answer (12 of 12, 12 refused), so that is not judged."),
-        ({"choice": "0"}, "With pictures the model is not clearly better on digits than with grey ones "
-         "(0.17 [0.05 to 0.45] against {grey}; guessing gives 0.10): do not count on its seeing that."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("change", "words"), [
+    ({"choice": None, "refused": True},
+     "Most replies on digits held no legal answer (12 of 12, 12 refused), so that is not judged."),
+    ({"choice": "0"}, "With pictures the model is not clearly better on digits than with grey ones "
+     "(0.17 [0.05 to 0.45] against {grey}; guessing gives 0.10): do not count on its seeing that."),
+])  # fmt: skip
 def test_one_probe_that_is_not_seen_is_named(change: dict[str, Any], words: str) -> None:
     parts = answer_parts(know, 0)
     parts[DIGIT] = [replace(answer, **change) for answer in parts[DIGIT]]
