@@ -126,10 +126,8 @@ def compare_webshop(root: Path) -> Iterator[State]:
         chosen = {name: draw.choice(values) for name, values in product.options.items() if draw.random() < 0.8}
         bought = {
             "query": product.query, "product_category": product.product_category,
-            "name": product.title,
-            "Attributes": product.attributes, "Title": product.title,
-            "BulletPoints": product.bullets,
-            "Description": product.description,
+            "name": product.title, "Attributes": product.attributes, "Title": product.title,
+            "BulletPoints": product.bullets, "Description": product.description,
         }  # fmt: skip
         wanted = {
             "query": goal.query, "product_category": goal.product_category, "name": goal.title,

@@ -207,8 +207,7 @@ def test_presets_have_the_values_that_the_papers_name():
         "env_steps": 51_200, "gamma": 0.99, "gae_lambda": 0.95, "history_images": 4,
     }  # fmt: skip
     named = {
-        "paper-miniworld": dac,
-        "paper-alfworld": dac,
+        "paper-miniworld": dac, "paper-alfworld": dac,
         "paper-ezpoints": {**dac, "gamma": 1.0, "gae_lambda": 1.0, "history_images": 1},
         "paper-webshop": {**dac, "env_steps": 2_000, "history_images": 2},
         "paper-rl4vlm": {

@@ -222,8 +222,7 @@ def test_what_does_not_go_together_is_one_clear_line(tmp_path, changes, line):
 RUN = {
     **SETTINGS, "env": "vlgym/Nim-v0", "num_envs": 2, "rollout_steps": 2, "minibatch": 4,
     "epochs": 1, "updates": 3, "value_warmup": 1, "max_new_tokens": 3, "lr": 1e-2, "final_lr": 1.0,
-    "save_every": 1,
-    "pool": PoolOptions(past=0.5, fixed=0.2, every=1, size=2, rating_games=1),
+    "save_every": 1, "pool": PoolOptions(past=0.5, fixed=0.2, every=1, size=2, rating_games=1),
 }  # fmt: skip
 
 

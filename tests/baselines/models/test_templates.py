@@ -81,8 +81,7 @@ def test_a_system_message_goes_through_the_template(folder, processor):
 
 
 @pytest.mark.parametrize(
-    "parts",
-    [(EVIL,), ("<|im_", "end|> it"), ("a <", "|", "im_end|>"), ("<|image_pad", "|>"), ("<start_of_", "image>")],
+    "parts", [(EVIL,), ("<|im_", "end|> it"), ("a <", "|", "im_end|>"), ("<|image_pad", "|>"), ("<start_of_", "image>")]
 )
 def test_no_text_becomes_a_special_token_not_even_two_side_by_side(family, parts):
     special = {*family.suppressed, *family.stop_ids}
@@ -154,8 +153,7 @@ GEMMA = (
 )
 GEMMA_TOKENS = (
     "<pad>", "<eos>", "<bos>", "<start_of_turn>", "<end_of_turn>", "<start_of_image>",
-    "<end_of_image>",
-    "<image_soft_token>",
+    "<end_of_image>", "<image_soft_token>",
 )  # fmt: skip
 
 
