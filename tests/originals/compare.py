@@ -303,8 +303,6 @@ COMPARISONS: Mapping[str, tuple[str, str, Callable[[Path], Iterator[State]]]] = 
     "webshop": ("webshop", "WebShop", compare_webshop),
     "boards": ("pettingzoo", "", compare_boards),
 }
-
-
 WRITTEN = Path(__file__).parents[2] / "docs" / "studies" / "originals.json"
 
 
@@ -333,9 +331,8 @@ def main() -> int:
         unexplained += others
         counts = f"{states} states, {differ - others} known differences, {others} others"
         print(f"{name}: {roots[0].name}, {counts}", flush=True)
-        what = " ".join((compare.__doc__ or "").split()).removesuffix(".")
         rows[name] = {"family": family, "original": roots[0].name, "states": states, "differ": differ}
-        rows[name]["what"] = what
+        rows[name]["what"] = " ".join((compare.__doc__ or "").split()).removesuffix(".")
     if args.write:
         order = [name for name in COMPARISONS if name in rows]
         WRITTEN.write_text(json.dumps({name: rows[name] for name in order}, indent=1) + "\n", encoding="utf-8")

@@ -28,8 +28,7 @@ def chats(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], li
     assert main(["export", str(folder / "run"), "--to", "sft", "--out", str(folder / "chats")]) == 0
     turns = [turn for each in read_trajectories(folder / "run", images=False) for turn in each]
     parts = [[part["type"] for m in turn.messages for part in m["content"]] for turn in turns]
-    pictures = [each.count("image") for each in parts]
-    return folder / "chats", [turn.reply for turn in turns], pictures
+    return folder / "chats", [turn.reply for turn in turns], [each.count("image") for each in parts]
 
 
 def test_sft_trainer_learns_the_replies_and_sees_every_picture(chats, model, tmp_path):
@@ -119,8 +118,7 @@ def test_grpo_steps_on_episodes_that_are_gymnasiums(env_id, tmp_path, monkeypatc
     one, two, three, four = (game.get_reward() for game in trainer.environments)
     differ = one != two or three != four
     assert differ or env_id == "vlgym/OneRoom-v0"  # three turns do not reach the box
-    same = all(torch.equal(before[name], x) for name, x in weights.state_dict().items())
-    assert same != differ
+    assert all(torch.equal(before[name], x) for name, x in weights.state_dict().items()) != differ
 
 
 def test_the_snippet_of_the_docs_runs_on_the_demos_model(tmp_path, monkeypatch):

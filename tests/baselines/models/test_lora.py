@@ -155,8 +155,7 @@ def test_peft_loads_exported_adapters_and_computes_what_we_compute(name, model_f
     base = str(model_folder(name))
     family = learnt(load_family(base), alpha=6.0)
     before = scores(load_family(base))
-    folder = export_adapter(family, tmp_path / "adapter", base)
-    adapted = peft_model(base, folder)
+    adapted = peft_model(base, export_adapter(family, tmp_path / "adapter", base))
     assert adapted.peft_config["default"].base_model_name_or_path == base
     ours = scores(family)
     theirs = family.twin({})

@@ -74,10 +74,7 @@ def test_without_a_template_a_family_has_the_published_layout(folder, family, tm
 def test_a_system_message_goes_through_the_template(folder, processor):
     chat = prompts_of("NumberLine")[1]
     family = load_family(str(folder), system="Be brief.\nSpeak <loud>.")
-    ids = family.encode(chat).ids.tolist()
-    assert ids == library_ids(processor, chat, "Be brief.\nSpeak <loud>.")
-    assert "Be brief.\nSpeak <loud>." in family.tokenizer.decode(ids)
-    assert "You are a helpful assistant." not in family.tokenizer.decode(ids)
+    assert family.encode(chat).ids.tolist() == library_ids(processor, chat, "Be brief.\nSpeak <loud>.")
 
 
 @pytest.mark.parametrize(
