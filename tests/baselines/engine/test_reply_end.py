@@ -149,10 +149,9 @@ def test_an_evaluation_takes_the_limits_of_the_training(tmp_path, monkeypatch):
 
 def one_token_log_probs(engine, prompt):
     """Log-probability of every token as a whole reply, [V], -inf where it is never sampled."""
-    allowed = [i for i in range(len(engine.suppress)) if engine.suppress[i] == 0]
-    ids = torch.tensor(allowed).unsqueeze(1)
-    logp = engine.score([prompt] * len(allowed), ids, torch.ones_like(ids, dtype=torch.bool))
-    return torch.full((len(engine.suppress),), float("-inf")).index_put((torch.tensor(allowed),), logp[:, 0])
+    ids = (engine.suppress == 0).nonzero()
+    logp = engine.score([prompt] * len(ids), ids, torch.ones_like(ids, dtype=torch.bool))
+    return torch.full((len(engine.suppress),), float("-inf")).index_put((ids[:, 0],), logp[:, 0])
 
 
 def test_scores_and_gradients_are_those_of_the_distribution_to_the_power_of_1_over_t(family, prompts):

@@ -146,8 +146,7 @@ def test_the_merged_copy_samples_and_scores_as_base_and_adapters_do(name, model_
 
 
 def peft_model(base, folder):
-    model = AutoModelForImageTextToText.from_pretrained(base).eval()
-    return PeftModel.from_pretrained(model, folder)
+    return PeftModel.from_pretrained(AutoModelForImageTextToText.from_pretrained(base).eval(), folder)
 
 
 @pytest.mark.parametrize("name", [pytest.param("qwen2_vl", marks=pytest.mark.exhaustive), "qwen3_vl"])

@@ -61,8 +61,7 @@ def test_another_error_is_not_halved_away(engine, prompts, monkeypatch):
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's limits")
 def test_what_does_not_fit_into_the_free_memory_of_the_host_fails_in_the_block_alone(monkeypatch):
     sizes = distributed.read_sizes
-    little = lambda path: {**sizes(path), "MemAvailable": 2**29}  # noqa: E731
-    monkeypatch.setattr(distributed, "read_sizes", little)
+    monkeypatch.setattr(distributed, "read_sizes", lambda path: {**sizes(path), "MemAvailable": 2**29})
     with distributed.host_limit(torch.device("cpu")):
         torch.empty(2**28, dtype=torch.uint8)
     with (
