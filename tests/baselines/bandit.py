@@ -140,8 +140,7 @@ three levels."""
 def bandits() -> Iterator[None]:
     specs = [
         spec("Plain", kwargs={"plain": True}), spec("One"), spec("Gift", kwargs={"gift": True}),
-        spec("Seen", kwargs={"seen": True}),
-        spec("Ends", kwargs={"last": 2}),
+        spec("Seen", kwargs={"seen": True}), spec("Ends", kwargs={"last": 2}),
         spec("Cut", kwargs={"last": 99}, max_turns=3), spec("Long", kwargs={"last": 99}),
         spec("Ladder", entry_point="bandit:Ladder", kwargs={"plain": True}, levels=("one", "two", "three")),
     ]  # fmt: skip

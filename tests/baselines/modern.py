@@ -55,17 +55,14 @@ def _processor(kind: Any, images: Any, tokenizer: Any, image: str, **own: Any) -
 
 def _idefics3() -> Built:
     cells = [f"<row_{row}_col_{column}>" for row in range(1, 7) for column in range(1, 7)]
-    tokenizer, ids = _tokenizer(
-        "<fake_token_around_image>", "<image>", "<end_of_utterance>", "<global-img>", *cells
-    )  # fmt: skip
+    tokenizer, ids = _tokenizer("<fake_token_around_image>", "<image>", "<end_of_utterance>", "<global-img>", *cells)
     config = tf.Idefics3Config(
         text_config=text_part(tokenizer, model_type="llama"), scale_factor=2,
         vision_config={"image_size": 32, "patch_size": 8, **VISION},
         image_token_id=ids("<image>"), pad_token_id=ids(PAD),
     )  # fmt: skip
     images = tf.Idefics3ImageProcessorPil(size={"longest_edge": 64}, max_image_size={"longest_edge": 32})
-    processor = _processor(tf.Idefics3Processor, images, tokenizer, "<image>", image_seq_len=4)
-    return config, processor
+    return config, _processor(tf.Idefics3Processor, images, tokenizer, "<image>", image_seq_len=4)
 
 
 def _internvl() -> Built:
@@ -80,8 +77,7 @@ def _internvl() -> Built:
     )  # fmt: skip
     size = {"height": 32, "width": 32}
     images = tf.GotOcr2ImageProcessorPil(size=size, crop_to_patches=True, max_patches=4)
-    processor = _processor(tf.InternVLProcessor, images, tokenizer, "<IMG_CONTEXT>\n", image_seq_length=4)
-    return config, processor
+    return config, _processor(tf.InternVLProcessor, images, tokenizer, "<IMG_CONTEXT>\n", image_seq_length=4)
 
 
 def _glm4v() -> Built:
@@ -110,8 +106,7 @@ def _llava_onevision() -> Built:
     )  # fmt: skip
     images = tf.LlavaOnevisionImageProcessorPil(size={"height": 32, "width": 32}, image_grid_pinpoints=grids)
     own = {"num_image_tokens": 16, "vision_feature_select_strategy": "full"}
-    processor = _processor(tf.LlavaOnevisionProcessor, images, tokenizer, "<image>\n", **own)
-    return config, processor
+    return config, _processor(tf.LlavaOnevisionProcessor, images, tokenizer, "<image>\n", **own)
 
 
 def _qwen3_5() -> Built:
@@ -144,8 +139,7 @@ def _gemma3() -> Built:
         image_token_index=ids("<image_soft_token>"),
     )  # fmt: skip
     images = tf.Gemma3ImageProcessorPil(size={"height": 56, "width": 56})
-    processor = _processor(tf.Gemma3Processor, images, tokenizer, "<start_of_image>", image_seq_length=4)
-    return config, processor
+    return config, _processor(tf.Gemma3Processor, images, tokenizer, "<start_of_image>", image_seq_length=4)
 
 
 def _gemma4() -> Built:
@@ -168,8 +162,7 @@ def _gemma4() -> Built:
         video_token_id=ids("<|video|>"), audio_token_id=ids("<|audio|>"),
     )  # fmt: skip
     images = tf.Gemma4ImageProcessorPil(patch_size=8, pooling_kernel_size=2, max_soft_tokens=70)
-    processor = _processor(tf.Gemma4Processor, images, tokenizer, "<|image|>")
-    return config, processor
+    return config, _processor(tf.Gemma4Processor, images, tokenizer, "<|image|>")
 
 
 BUILDERS: dict[str, Callable[[], Built]] = {

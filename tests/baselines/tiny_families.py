@@ -36,12 +36,10 @@ def build(family: str) -> tuple[PreTrainedModel, Any]:
 
 def _vision(config: TinyConfig) -> dict[str, Any]:
     return {
-        "depth": config.vision_depth,
-        "hidden_size": config.vision_width,
-        "intermediate_size": 2 * config.vision_width,
-        "num_heads": config.vision_heads,
+        "depth": config.vision_depth, "hidden_size": config.vision_width,
+        "intermediate_size": 2 * config.vision_width, "num_heads": config.vision_heads,
         "out_hidden_size": config.hidden_size,
-    }
+    }  # fmt: skip
 
 
 def _qwen2_5_vl(config: TinyConfig, text: dict[str, Any], tokenizer: Any) -> PreTrainedModel:
@@ -53,10 +51,9 @@ def _qwen2_5_vl(config: TinyConfig, text: dict[str, Any], tokenizer: Any) -> Pre
 
 def _qwen3_vl(config: TinyConfig, text: dict[str, Any], tokenizer: Any) -> PreTrainedModel:
     vision = _vision(config) | {
-        "patch_size": 16,
-        "num_position_embeddings": 16,
+        "patch_size": 16, "num_position_embeddings": 16,
         "deepstack_visual_indexes": list(range(config.vision_depth)),
-    }
+    }  # fmt: skip
     own = text["rope_parameters"]
     rope = own | {"mrope_interleaved": True, "mrope_section": sorted(own["mrope_section"])[::-1]}
     head = {"head_dim": config.hidden_size // config.heads, "rope_parameters": rope}

@@ -22,10 +22,8 @@ from vlgym.registry.making import make
 STEPS, ROUNDS, STARTS = 6000, 5, 7
 TURNS = {  # turns that are timed
     "vlgym/NumberLine-v1": 2000, "vlgym/SeeCount-v0": 1000, "vlgym/OneRoom-v1": 500,
-    "vlgym/Sokoban-v0": 2000,
-    "vlgym/TicTacToe-v0": 1000, "vlgym/ALFWorld-v1": 200, "vlgym/WebShop-v1": 60,
-    "vlgym/Football-v1": 200,
-    "vlgym/WebUI-v1": 6,
+    "vlgym/Sokoban-v0": 2000, "vlgym/TicTacToe-v0": 1000, "vlgym/ALFWorld-v1": 200,
+    "vlgym/WebShop-v1": 60, "vlgym/Football-v1": 200, "vlgym/WebUI-v1": 6,
 }  # fmt: skip
 
 

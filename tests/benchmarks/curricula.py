@@ -93,11 +93,9 @@ def play(bench: Bench, name: str, seed: int, start: Path, out: Path) -> dict[str
         command += [
             "--env", bench.env, "--env-steps", str(bench.steps), "--warm.steps", "0",
             "--eval-episodes", str(EPISODES), "--eval-every", str(updates // POINTS),
-            "--no-eval-before",
-            "--no-eval-controls", "--record-every", "0", "--threads", "1", "--model", str(start),
-            "--seed", str(seed),
-            "--curriculum", f"{name}{bench.limit}", "--out", str(out), "--lr", "3e-4",
-            *bench.options,
+            "--no-eval-before", "--no-eval-controls", "--record-every", "0", "--threads", "1",
+            "--model", str(start), "--seed", str(seed), "--curriculum", f"{name}{bench.limit}",
+            "--out", str(out), "--lr", "3e-4", *bench.options,
             *(f"--env-kwargs={key}={value}" for key, value in bench.kwargs.items()),
             *(() if bench.history is None else ("--history-turns", str(bench.history))),
         ]  # fmt: skip
@@ -112,8 +110,7 @@ def play(bench: Bench, name: str, seed: int, start: Path, out: Path) -> dict[str
     return {
         "sampler": name, "seed": seed, "success": last["success"], "area": area, "points": points,
         "level_mean": [round(level, 2) for level in levels[:: max(1, len(levels) // 20)]],
-        "resumed": resumed,
-        "cpu_minutes": round(cpu / 60, 2),
+        "resumed": resumed, "cpu_minutes": round(cpu / 60, 2),
     }  # fmt: skip
 
 

@@ -65,8 +65,7 @@ def main() -> None:
     parser.add_argument("--out", metavar="FOLDER", help="keeps finished seeds for a later call")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(args.out or name)
-        runs = [run_seed(seed, folder / f"seed{seed}") for seed in args.seeds]
+        runs = [run_seed(seed, Path(args.out or name) / f"seed{seed}") for seed in args.seeds]
         if args.write:
             note_made("demo")
             (RESULTS_FOLDER / "demo.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))

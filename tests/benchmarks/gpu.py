@@ -209,8 +209,7 @@ def probes(bench: Bench) -> Iterator[Row]:
         fit = probe(engine, bench.prompts(1)[0], factors, Passes(64), 64)
         yield {
             "recompute": recompute, "rows": fit.rows, "tokens": fit.tokens,
-            "peak_gib": fit.peak / 2**30,
-            "s_a_row": fit.seconds,
+            "peak_gib": fit.peak / 2**30, "s_a_row": fit.seconds,
         }  # fmt: skip
 
 
@@ -222,11 +221,9 @@ def update(bench: Bench) -> Iterator[Row]:
         config = Config(
             env=ENV, env_kwargs=(f"image_size=[{SIDE}, {SIDE}]",), model=f"random {bench.size}",
             out=Path(folder) / "run", num_envs=number, rollout_steps=2, epochs=2, minibatch=number,
-            micro_batch=16,
-            max_new_tokens=bench.scale.new_tokens, lora=lora.LoraOptions(rank=RANK), value_warmup=0,
-            lr=1e-6,
-            updates=100, eval_episodes=0, warm=WarmConfig(steps=0), device=str(bench.device),
-            dtype="bfloat16" if bench.cuda else "float32",
+            micro_batch=16, max_new_tokens=bench.scale.new_tokens, lora=lora.LoraOptions(rank=RANK),
+            value_warmup=0, lr=1e-6, updates=100, eval_episodes=0, warm=WarmConfig(steps=0),
+            device=str(bench.device), dtype="bfloat16" if bench.cuda else "float32",
         ).resolve()  # fmt: skip
         run_module.load_family = lambda *args, **kwargs: family  # the model is made here, not loaded
         with Run(config) as run:

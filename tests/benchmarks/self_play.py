@@ -52,9 +52,8 @@ def judge_run(name: str, run: Path) -> dict[str, Any]:
     """Return the figures of a run's model before and after its training."""
     policy: Any = make_policy(f"hf:{run / 'model'}", {})
     after = judge(name, policy)
-    model = policy.engine.family.model
     first = load_file(run / "pool" / "update-000000.safetensors")
-    assert not model.load_state_dict(first, strict=False).unexpected_keys
+    assert not policy.engine.family.model.load_state_dict(first, strict=False).unexpected_keys
     return {"before": judge(name, policy), "after": after}
 
 

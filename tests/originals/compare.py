@@ -156,8 +156,7 @@ def compare_decisions(root: Path) -> Iterator[State]:
         theirs, maker, ours, played = object.__new__(module.FootballEnv), DecisionMaker(published=True), [], []
         vars(theirs).update(
             use_adapting_render=True, use_bot=False, history_env_states=[], auto_acting=False,
-            auto_acting_utils=None,
-            MAX_AUTO_STEPS=10, MOVE_MIN_DISTANCE=0.01,
+            auto_acting_utils=None, MAX_AUTO_STEPS=10, MOVE_MIN_DISTANCE=0.01,
         )  # fmt: skip
 
         def take(action: Any, played: list[str] = played, theirs: Any = theirs, frames: Any = frames) -> Any:
@@ -188,17 +187,15 @@ def random_frame(draw: random.Random, rng: np.random.Generator, kind: Any) -> An
     team = draw.choice((-1, 0, 0, 0, 1))
     return kind(
         frame=1, ball=rng.uniform(-0.4, 0.4, 3), ball_velocity=rng.normal(0, 0.01, 3), **places,
-        **paces, **active,
-        owner_team=team, owner=-1 if team == -1 else draw.choice((1, 1, 1, 2)), controlled=1,
-        score=(0, 0), mode=0,
+        **paces, **active, owner_team=team, owner=-1 if team == -1 else draw.choice((1, 1, 1, 2)),
+        controlled=1, score=(0, 0), mode=0,
     )  # fmt: skip
 
 
 def as_published(now: Any) -> dict[str, Any]:
     return {
         "ball": now.ball, "ball_direction": now.ball_velocity, "ball_owned_player": now.owner,
-        "left_team": now.left,
-        "left_team_direction": now.left_velocity, "right_team": now.right,
+        "left_team": now.left, "left_team_direction": now.left_velocity, "right_team": now.right,
         "right_team_direction": now.right_velocity,
     }  # fmt: skip
 
@@ -306,8 +303,6 @@ COMPARISONS: Mapping[str, tuple[str, str, Callable[[Path], Iterator[State]]]] = 
     "webshop": ("webshop", "WebShop", compare_webshop),
     "boards": ("pettingzoo", "", compare_boards),
 }
-
-
 WRITTEN = Path(__file__).parents[2] / "docs" / "studies" / "originals.json"
 
 
@@ -336,9 +331,8 @@ def main() -> int:
         unexplained += others
         counts = f"{states} states, {differ - others} known differences, {others} others"
         print(f"{name}: {roots[0].name}, {counts}", flush=True)
-        what = " ".join((compare.__doc__ or "").split()).removesuffix(".")
         rows[name] = {"family": family, "original": roots[0].name, "states": states, "differ": differ}
-        rows[name]["what"] = what
+        rows[name]["what"] = " ".join((compare.__doc__ or "").split()).removesuffix(".")
     if args.write:
         order = [name for name in COMPARISONS if name in rows]
         WRITTEN.write_text(json.dumps({name: rows[name] for name in order}, indent=1) + "\n", encoding="utf-8")

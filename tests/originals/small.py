@@ -42,7 +42,6 @@ def compare_sokoban(root: Path) -> Iterator[State]:
         best = load_into_package(package, level, 10**6)
         upper = sum(best.step(1 + "udlr".index(move.lower()))[1] for move in level.solution)
         theirs, first = object.__new__(module.SokobanEnv), module.SokobanState()
-        states = [first]
         trajectory = SimpleNamespace(last_state=first)
         trajectory.update = lambda kind, value, own=trajectory: kind == "state" and vars(own).update(last_state=value)
         vars(theirs).update(
@@ -60,7 +59,6 @@ def compare_sokoban(root: Path) -> Iterator[State]:
                 (round(reward, 6), terminated, round(info["score"], 6), codes(ours.board).tolist()),
                 (round(paid, 6), done, round(theirs.Evaluator()[0], 6), theirs.env.room_state.tolist()),
             )
-        states.clear()
 
 
 def compare_alfworld(root: Path) -> Iterator[State]:
@@ -88,8 +86,7 @@ def compare_alfworld(root: Path) -> Iterator[State]:
             theirs.command(played)
             _, reward, over, truncated, info = ours.step(reply)
             rate = "goal_condition_success_rate"
-            infos = {"won": [theirs.won], rate: [info[rate]]}
-            (paid,) = module.compute_reward(infos, legal)
+            (paid,) = module.compute_reward({"won": [theirs.won], rate: [info[rate]]}, legal)
             yield (
                 f"ALFWorld {number}, turn {ours.turn}: {reply}",
                 (round(reward, 6), over, ours.legal_actions()),
@@ -126,10 +123,8 @@ def compare_webshop(root: Path) -> Iterator[State]:
         chosen = {name: draw.choice(values) for name, values in product.options.items() if draw.random() < 0.8}
         bought = {
             "query": product.query, "product_category": product.product_category,
-            "name": product.title,
-            "Attributes": product.attributes, "Title": product.title,
-            "BulletPoints": product.bullets,
-            "Description": product.description,
+            "name": product.title, "Attributes": product.attributes, "Title": product.title,
+            "BulletPoints": product.bullets, "Description": product.description,
         }  # fmt: skip
         wanted = {
             "query": goal.query, "product_category": goal.product_category, "name": goal.title,
@@ -137,11 +132,8 @@ def compare_webshop(root: Path) -> Iterator[State]:
             "price_upper": goal.price_upper,
         }  # fmt: skip
         mine = score_purchase(product, chosen, goal)
-        yield (
-            f"WebShop {number}",
-            round(mine.reward, 9),
-            round(float(module.get_reward(bought, wanted, product.price, chosen)), 9),
-        )
+        paid = float(module.get_reward(bought, wanted, product.price, chosen))
+        yield f"WebShop {number}", round(mine.reward, 9), round(paid, 9)
 
 
 def compare_boards(root: Path) -> Iterator[State]:

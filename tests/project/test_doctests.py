@@ -32,8 +32,7 @@ def list_examples(path: Path) -> list[int]:
 
 def read_page(path: Path) -> doctest.DocTest:
     """The examples in the code blocks of a page, in one namespace."""
-    text = path.read_text(encoding="utf-8")
-    blocks: Iterator[str] = (match[1] for match in FENCE.finditer(text))
+    blocks: Iterator[str] = (match[1] for match in FENCE.finditer(path.read_text(encoding="utf-8")))
     return PARSER.get_doctest("\n\n".join(blocks), {}, path.name, str(path), 0)
 
 

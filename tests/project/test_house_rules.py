@@ -21,8 +21,6 @@ GLOBAL_NUMPY = {
     "seed", "rand", "randn", "randint", "random", "random_sample", "choice", "shuffle", "permutation",
     "uniform", "normal", "set_state",
 }  # fmt: skip
-
-
 PUTS_BACK = {  # modules that may set a global generator, which they put back
     "plugins/alfworld/src/vlgym_alfworld/package.py",  # importing textworld draws from it
     "plugins/alfworld/src/vlgym_alfworld/thor.py",  # AI2-THOR draws from it

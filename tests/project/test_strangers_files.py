@@ -187,8 +187,7 @@ def test_rows_and_tasks_of_trainers_name_no_import_string(load: Any) -> None:
 
 
 def test_reset_takes_no_arguments_of_a_row_or_a_client(load: Any) -> None:
-    game = trl.TrlGame(make(ENV))
-    game.reset(seed=1, parser=TRAP, arguments={"parser": TRAP})
+    trl.TrlGame(make(ENV)).reset(seed=1, parser=TRAP, arguments={"parser": TRAP})
     server = "openenv.core.env_server"
     modules = [f"{server}.{name}" for name in ("http_server", "interfaces", "types")]
     openenv = load("openenv", *modules, "uvicorn", "fastapi.exceptions")

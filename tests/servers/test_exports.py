@@ -4,10 +4,8 @@ import pytest
 
 from vlgym.types import Message
 
-FAMILIES = ("tiny", "qwen2_vl", "qwen2_5_vl", "qwen3_vl")
 
-
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", ["tiny", "qwen2_vl", "qwen2_5_vl", "qwen3_vl"])
 def test_auto_processor_reads_an_exported_folder_and_gives_its_ids_and_grid(name, tmp_path) -> None:
     from publish import publish
     from samples import ask_library, messages, picture

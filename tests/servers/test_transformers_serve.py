@@ -46,7 +46,6 @@ def ask(server):
     from openai import OpenAI
 
     client = OpenAI(base_url=server.url, api_key="none", max_retries=0, timeout=60)
-
     options = {"model": str(server.model), "temperature": 0, "max_tokens": TOKENS}
     return lambda prompt: client.chat.completions.create(messages=[*map(as_parts, prompt)], **options)
 
@@ -59,9 +58,6 @@ def test_the_server_and_the_policy_hf_give_the_same_reply_to_a_prompt(ask, serve
     assert served.choices[0].message.content == reply.text
     assert served.usage.prompt_tokens == reply.usage.prompt_tokens > 2 * 12  # pictures of 12 tokens
     assert ask(chat(7)).choices[0].message.content != reply.text  # another picture in the history
-
-
-# -- vlgym eval --
 
 
 def command(server, out: Path, *more: str) -> list[str]:

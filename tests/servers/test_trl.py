@@ -28,8 +28,7 @@ def chats(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], li
     assert main(["export", str(folder / "run"), "--to", "sft", "--out", str(folder / "chats")]) == 0
     turns = [turn for each in read_trajectories(folder / "run", images=False) for turn in each]
     parts = [[part["type"] for m in turn.messages for part in m["content"]] for turn in turns]
-    pictures = [each.count("image") for each in parts]
-    return folder / "chats", [turn.reply for turn in turns], pictures
+    return folder / "chats", [turn.reply for turn in turns], [each.count("image") for each in parts]
 
 
 def test_sft_trainer_learns_the_replies_and_sees_every_picture(chats, model, tmp_path):
@@ -46,8 +45,7 @@ def test_sft_trainer_learns_the_replies_and_sees_every_picture(chats, model, tmp
         weights,
         args=SFTConfig(
             str(tmp_path / "out"), max_steps=STEPS, per_device_train_batch_size=BATCH, use_cpu=True,
-            bf16=False,
-            report_to=[], max_length=None, learning_rate=1e-3, save_strategy="no",
+            bf16=False, report_to=[], max_length=None, learning_rate=1e-3, save_strategy="no",
             shuffle_dataset=False,
         ),
         train_dataset=data, processing_class=AutoProcessor.from_pretrained(model),
@@ -88,10 +86,8 @@ def test_grpo_steps_on_episodes_that_are_gymnasiums(env_id, tmp_path, monkeypatc
         weights,
         args=trl.GRPOConfig(
             str(tmp_path / "out"), max_steps=1, per_device_train_batch_size=4, num_generations=2,
-            use_cpu=True,
-            bf16=False, report_to=[], max_completion_length=900, learning_rate=1e-3,
-            save_strategy="no",
-            max_tool_calling_iterations=3,
+            use_cpu=True, bf16=False, report_to=[], max_completion_length=900, learning_rate=1e-3,
+            save_strategy="no", max_tool_calling_iterations=3,
         ),
         train_dataset=Dataset.from_list(make_rows(env_id, 2)),
         processing_class=AutoProcessor.from_pretrained(folder),
@@ -122,8 +118,7 @@ def test_grpo_steps_on_episodes_that_are_gymnasiums(env_id, tmp_path, monkeypatc
     one, two, three, four = (game.get_reward() for game in trainer.environments)
     differ = one != two or three != four
     assert differ or env_id == "vlgym/OneRoom-v0"  # three turns do not reach the box
-    same = all(torch.equal(before[name], x) for name, x in weights.state_dict().items())
-    assert same != differ
+    assert all(torch.equal(before[name], x) for name, x in weights.state_dict().items()) != differ
 
 
 def test_the_snippet_of_the_docs_runs_on_the_demos_model(tmp_path, monkeypatch):
@@ -140,13 +135,11 @@ def test_the_snippet_of_the_docs_runs_on_the_demos_model(tmp_path, monkeypatch):
         str(export_merged(load_family("tiny"), tmp_path / "model")),
         args=GRPOConfig(
             str(tmp_path / "out"), num_generations=2, max_completion_length=1500,
-            max_tool_calling_iterations=2,
-            max_steps=1, per_device_train_batch_size=2, use_cpu=True, bf16=False, report_to=[],
-            save_strategy="no",
+            max_tool_calling_iterations=2, max_steps=1, per_device_train_batch_size=2, use_cpu=True,
+            bf16=False, report_to=[], save_strategy="no",
         ),
         train_dataset=Dataset.from_list(make_rows(env_id, 2)),
-        environment_factory=make_factory(env_id),
-        reward_funcs=log_episodes,
+        environment_factory=make_factory(env_id), reward_funcs=log_episodes,
     )  # fmt: skip
     spoken = []
 

@@ -166,10 +166,7 @@ def has_session(client: Any) -> bool:
 
 
 def test_an_idle_session_is_closed_and_says_so():
-    with (
-        serving(IDS[0], "--idle", str(IDLE)) as (address, _),
-        GenericEnvClient(f"{address}/{IDS[0]}").sync() as env,
-    ):
+    with serving(IDS[0], "--idle", str(IDLE)) as (address, _), GenericEnvClient(f"{address}/{IDS[0]}").sync() as env:
         env.reset(seed=1)
         time.sleep(IDLE * 1.25 + 6)
         with pytest.raises(RuntimeError, match="was closed because it was idle"):
@@ -267,10 +264,7 @@ def test_with_a_token_every_request_needs_it():
     with serving(IDS[0], **{TOKEN: KEY}) as (address, _):
         address += f"/{IDS[0]}"
         for headers in (None, {"Authorization": f"Bearer {KEY}x"}):
-            with (
-                pytest.raises(ConnectionError, match="401"),
-                GenericEnvClient(address, headers=headers).sync() as env,
-            ):
+            with pytest.raises(ConnectionError, match="401"), GenericEnvClient(address, headers=headers).sync() as env:
                 env.reset()
         assert refused(f"{address}/health")[1] == "This server needs the header `Authorization: Bearer TOKEN`."
         with GenericEnvClient(address, headers={"Authorization": f"Bearer {KEY}"}).sync() as env:
@@ -278,8 +272,7 @@ def test_with_a_token_every_request_needs_it():
 
 
 @pytest.mark.parametrize(
-    ("env_id", "line"),
-    [("vlgym/NumberLin-v1", "Nearest: vlgym/NumberLine-v1"), (IDS[0], "Address already in use")],
+    ("env_id", "line"), [("vlgym/NumberLin-v1", "Nearest: vlgym/NumberLine-v1"), (IDS[0], "Address already in use")]
 )
 def test_a_server_that_cannot_begin_says_why(env_id, line):
     with socket.create_server(("127.0.0.1", 0)) as other:

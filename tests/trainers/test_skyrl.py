@@ -11,7 +11,11 @@ from PIL import Image
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError
 
-skyrl_gym = pytest.importorskip("skyrl_gym", reason="needs an environment of its own: make trainers")
+pytest.importorskip("skyrl_gym", reason="needs an environment of its own: make trainers")
+import skyrl_gym
+from skyrl_gym.metrics import aggregate_for_environment
+
+from vlgym.integrations.skyrl import make_rows
 
 EPISODES, TURNS = 6, 5
 IDS = ("vlgym/NumberLine-v1", "vlgym/CanaryMemory-v0", "vlgym/OneRoomS6Fast-v1")
@@ -34,15 +38,10 @@ def read(messages):
 
 @pytest.mark.parametrize("env_id", IDS)
 def test_an_episode_of_skyrls_is_gymnasiums(env_id, record_property):
-    from skyrl_gym.metrics import aggregate_for_environment
-
-    from vlgym.integrations.skyrl import make_rows
-
     rng, turns, metrics = np.random.default_rng(0), 0, []
     rows = make_rows(env_id, EPISODES, split="val", first=2, max_turns=TURNS)
     for number, row in enumerate(rows):
-        further = row.keys() - {"prompt", "env_class"}
-        extras = {key: row[key] for key in further} | {"max_turns": 99}
+        extras = {key: row[key] for key in row.keys() - {"prompt", "env_class"}} | {"max_turns": 99}
         game = skyrl_gym.make(row["env_class"], env_config={}, extras=extras)
         env = gymnasium.make(env_id, max_turns=TURNS, disable_env_checker=True)
         observation, info = env.reset(seed=episode_seed(env_id, "val", number + 2))
@@ -64,22 +63,17 @@ def test_an_episode_of_skyrls_is_gymnasiums(env_id, record_property):
         assert metrics[-1]["success"] == info["success"]
         game.close()
         env.close()
-    averages = aggregate_for_environment("vlgym", metrics)
-    assert averages["turns"] == turns / EPISODES
+    assert aggregate_for_environment("vlgym", metrics)["turns"] == turns / EPISODES
     record_property("comparison", f"SkyRL, {env_id}: {EPISODES} episodes, {turns} turns, 0 differences")
 
 
 def test_an_episode_ends_at_skyrls_limit_of_turns():
-    from vlgym.integrations.skyrl import make_rows
-
     (row,) = make_rows("vlgym/NumberLine-v1", 1)
     game = skyrl_gym.make("vlgym", extras={**row, "max_turns": 2})
     game.init(row["prompt"])
     assert not game.step("nothing")["done"]
     last = game.step("nothing")
-    assert last["done"]
-    assert last["metadata"]["truncated"]
-    assert last["observations"] == []
+    assert (last["done"], last["metadata"]["truncated"], last["observations"]) == (True, True, [])
     game.close()
 
 

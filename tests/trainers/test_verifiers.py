@@ -46,19 +46,17 @@ def test_vf_eval_plays_the_episodes_of_a_replay(env_id, further, tmp_path, recor
     (log,) = (tmp_path / "out").glob("*/traces.jsonl")
     traces = {
         trace["task"]["data"]["seed"]: trace
-        for line in log.read_text().splitlines()
-        for trace in json.loads(line)["traces"]
-    }
+        for line in log.read_text().splitlines() for trace in json.loads(line)["traces"]
+    }  # fmt: skip
     seeds = {episode_seed(env_id, "train", number) for number in range(EPISODES)}
     assert set(traces) == seeds, done.stderr[-2000:]
     turns = 0
     for seed, trace in traces.items():
         assert trace["errors"] == []
         env = gymnasium.make(env_id, disable_env_checker=True, **arguments)
-        total, pictures, texts = 0.0, [], []
         rows = trace["info"]["turns"]
         observation, info = env.reset(seed=seed)
-        texts.append(observation["text"])
+        total, pictures, texts = 0.0, [], [observation["text"]]
         for reply, row in zip(trace["info"]["replies"], rows, strict=True):
             pictures.append(observation["image"])
             observation, reward, terminated, truncated, info = env.step(reply)
@@ -70,10 +68,9 @@ def test_vf_eval_plays_the_episodes_of_a_replay(env_id, further, tmp_path, recor
         assert trace["metrics"]["success"] == float(info["success"])
         assert trace["metrics"]["invalid_turns"] == sum(row["invalid"] for row in rows)
         (last,) = (
-            each
-            for each in requests
+            each for each in requests
             if len(each.pictures) == len(pictures) and all(map(np.array_equal, each.pictures, pictures))
-        )
+        )  # fmt: skip
         prompts = [m["content"][1]["text"] for m in last.body["messages"] if m["role"] == "user"]
         assert prompts == texts[:-1]
     record_property("comparison", f"{env_id}: {EPISODES} episodes, {turns} turns, 0 differences")

@@ -94,8 +94,7 @@ def read_batch(out: AgentLoopOutput) -> dict[str, Any]:
 @pytest.mark.parametrize("env_id", IDS)
 @pytest.mark.parametrize("log_probs", [True, False])
 def test_an_episode_of_verls_is_gymnasiums(env_id, log_probs, processor, record_property):
-    turns = 0
-    tokenizer = processor.tokenizer
+    turns, tokenizer = 0, processor.tokenizer
     rows = make_rows(env_id, EPISODES, split="val", first=2, max_turns=TURN_LIMIT)
     for number, row in enumerate(rows):
         env = gymnasium.make(env_id, max_turns=TURN_LIMIT, disable_env_checker=True)

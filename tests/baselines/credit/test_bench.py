@@ -111,10 +111,8 @@ def test_the_first_statement_is_tested_by_slopes_over_the_targets(figures):
 
 
 def test_the_second_statement_takes_critics_of_the_stated_quality_alone(figures):
-    whole = {"32": [0.2, 0.21, 0.19, 0.2]}
-    curve = dict.fromkeys(("GRPO", "RLOO, LOOP", "turn baseline"), whole)
-    curve |= {"GiGPO": {"32": [0.5, 0.51, 0.49, 0.5]}}
-    curve |= {"GAE, learnt V": {"32": [0.4, 0.42, 0.38, 0.41]}}
+    curve = {name: {"32": [0.2, 0.21, 0.19, 0.2]} for name in ("GRPO", "RLOO, LOOP", "turn baseline")}
+    curve |= {"GiGPO": {"32": [0.5, 0.51, 0.49, 0.5]}, "GAE, learnt V": {"32": [0.4, 0.42, 0.38, 0.41]}}
     row = {"curve": curve, "explained": {"32": [0.4, 0.5, 0.3, 0.4]}}
     assert [line[1] for line in figures.judge_critic([row])] == ["1 of 1"] * 3 + ["0 of 1"]
     row["explained"] = {"32": [0.7]}

@@ -45,8 +45,7 @@ def test_the_rules_of_number_line_are_the_environments_move_for_move():
 
 
 def test_episodes_in_tensors_have_the_frequencies_and_returns_of_their_values():
-    drawn = draw_starts(2, 0, 1)
-    played = play_lines(drawn, noisy(0.5), size=20_000, seed=0, gamma=0.9)
+    played = play_lines(draw_starts(2, 0, 1), noisy(0.5), size=20_000, seed=0, gamma=0.9)
     episodes = played.episodes
     value, advantages = float(episodes.values[0, 0, 0]), played.truth.halves[0]
     assert float(episodes.returns.mean()) == pytest.approx(value, abs=0.03)
@@ -88,13 +87,12 @@ def tic_tac_toe(board: str) -> dict[str, Outcomes]:
     outcomes: dict[str, Outcomes] = {}
     for square in (at for at in range(9) if board[at] == "."):
         mine = board[:square] + "x" + board[square + 1 :]
-        free = [at for at in range(9) if mine[at] == "."]
-        if has_line(mine, "x") or not free:
+        theirs = [mine[:at] + "o" + mine[at + 1 :] for at in range(9) if mine[at] == "."]
+        if has_line(mine, "x") or not theirs:
             outcomes[str(square)] = [(1.0, float(has_line(mine, "x")), None)]
             continue
-        theirs = [mine[:at] + "o" + mine[at + 1 :] for at in free]
         outcomes[str(square)] = [
-            (1 / len(free), -float(has_line(each, "o")), None if has_line(each, "o") or "." not in each else each)
+            (1 / len(theirs), -float(has_line(each, "o")), None if has_line(each, "o") or "." not in each else each)
             for each in theirs
         ]
     return outcomes

@@ -29,7 +29,6 @@ def published(model_folder, tmp_path_factory):
 
 @pytest.fixture(params=["auto", pytest.param("generate", marks=pytest.mark.exhaustive)])
 def policy(request, published):
-
     def load(**options):
         return make_hf(str(published), engine=request.param, **{"max_tokens": 12, **options})
 

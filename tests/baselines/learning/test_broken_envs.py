@@ -17,8 +17,6 @@ from vlgym.env.seeding import split_of
 from vlgym.errors import FailedError
 
 WHERE = pytest.mark.parametrize(("method", "call"), [("reset", 1), ("step", 3)])
-
-
 pytestmark = pytest.mark.usefixtures("small_runs")
 
 
@@ -48,8 +46,7 @@ def test_every_group_has_its_episodes_whatever_breaks(break_at, method, call):
     batch, row = roll_out(learner)
     assert row["episode/count"] == 4
     assert [a is b for a, b in zip(before, learner.collector.envs, strict=True)].count(False) == 1  # the next has it
-    seeds = {failure["seed"] for failure in learner.run.envs.failures}
-    assert len(seeds) == 1
+    assert len({failure["seed"] for failure in learner.run.envs.failures}) == 1
     assert all(batch.units)
 
 

@@ -25,16 +25,12 @@ pytestmark = pytest.mark.usefixtures("small_runs")
     ("module", "curriculum", "changes"),
     [
         (loop, "prioritized", {"group": 4, "num_envs": 16, "eval_episodes": 2, "eval_controls": False}),
-        pytest.param(vldac, "success", {"value_warmup": 1}, marks=pytest.mark.exhaustive),
-        pytest.param(rl4vlm, "learning-progress", {}, marks=pytest.mark.exhaustive),
-        pytest.param(
-            archer,
-            "prioritized",
-            {"critic_warmup": 1, "critic_steps": 4, "critic_batch": 16},
-            marks=pytest.mark.exhaustive,
-        ),
+        *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in (
+            (vldac, "success", {"value_warmup": 1}), (rl4vlm, "learning-progress", {}),
+            (archer, "prioritized", {"critic_warmup": 1, "critic_steps": 4, "critic_batch": 16}),
+        )),
     ],
-)
+)  # fmt: skip
 def test_a_run_stopped_in_mid_curriculum_resumes_bit_for_bit(module, curriculum, changes, tmp_path):
     config = module.Config(**{**PLAY, **changes, "curriculum": curriculum})
     run = resume_exactly(module, config, tmp_path)
@@ -83,9 +79,8 @@ def test_the_warm_start_imitates_the_oracle_on_all_levels(noted):
 def test_advantages_reach_the_sampler_by_place():
     learner = on_stage(vldac, env=LADDER, num_envs=6, curriculum="prioritized")
     batch, _ = roll_out(learner)
-    errors = learner.collector.course.sampler.memory["error"]
     raw = (batch.returns - batch.values).abs().tolist()
-    for level, error in enumerate(errors):
+    for level, error in enumerate(learner.collector.course.sampler.memory["error"]):
         own = [size for size, place in zip(raw, learner.collector.places, strict=True) if place.level == level]
         assert (error is None) == (not own)
         if own:

@@ -59,29 +59,22 @@ def test_self_play_stays_in_this_process():
 BROWSER = [pytest.mark.xdist_group("browser"), pytest.mark.exhaustive]
 CASES = [
     pytest.param("vlgym/SeeDigit-v0", (), id="sight"),
-    pytest.param(
-        "vlgym/Sokoban-v0",
-        ("group=small-v0", "planner=global", "max_turns=4"),
-        id="sokoban",
-        marks=pytest.mark.exhaustive,
-    ),
-    pytest.param("vlgym/TicTacToe-v0", (), id="pettingzoo", marks=pytest.mark.exhaustive),
-    pytest.param("vlgym/EZPoints-v0", ("max_turns=4",), id="cards", marks=pytest.mark.exhaustive),
-    pytest.param("vlgym/OneRoom-v0", ("max_turns=4",), id="miniworld", marks=pytest.mark.exhaustive),
-    pytest.param("vlgym/Football-v0", ("max_turns=3",), id="football", marks=pytest.mark.exhaustive),
-    pytest.param(
-        "vlgym/ALFWorld-v0", ("image_size=[112, 112]", "max_turns=4"), id="alfworld", marks=pytest.mark.exhaustive
-    ),
+    *(pytest.param(env_id, arguments, id=family, marks=pytest.mark.exhaustive) for family, env_id, *arguments in (
+        ("sokoban", "vlgym/Sokoban-v0", "group=small-v0", "planner=global", "max_turns=4"),
+        ("pettingzoo", "vlgym/TicTacToe-v0"), ("cards", "vlgym/EZPoints-v0", "max_turns=4"),
+        ("miniworld", "vlgym/OneRoom-v0", "max_turns=4"), ("football", "vlgym/Football-v0", "max_turns=3"),
+        ("alfworld", "vlgym/ALFWorld-v0", "image_size=[112, 112]", "max_turns=4"),
+    )),
     pytest.param("vlgym/WebShop-v0", ("max_turns=4",), id="webshop", marks=BROWSER),
     pytest.param("vlgym/WebUI-v0", ("max_turns=2",), id="webui", marks=BROWSER),
-]
+]  # fmt: skip
 
 
 @pytest.mark.on_device
 @pytest.mark.parametrize(("env_id", "arguments"), CASES)
 def test_an_update_runs_and_sampling_agrees_with_scoring(tmp_path, env_id, arguments):
     run = vldac.train(replace(
-        vldac.Config(**ONE_UPDATE), env=env_id, env_kwargs=arguments, minibatch=2, eval_episodes=1,
+        vldac.Config(**ONE_UPDATE), env=env_id, env_kwargs=tuple(arguments), minibatch=2, eval_episodes=1,
         max_new_tokens=None, device=DEVICE, out=tmp_path / "run",
         warm=WarmConfig(steps=1, samples=8, batch=4, val_episodes=1),
     ))  # fmt: skip

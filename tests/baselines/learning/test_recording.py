@@ -19,12 +19,9 @@ from vlgym.play.trajectory import read_trajectories
 from vlgym.types import LearnerNotes, StepRecord
 
 
-def episodes(folder):
-    return [episode for part in recordings(folder) for episode in read_trajectories(part)]
-
-
 def test_a_recorded_episode_spans_updates_and_holds_every_turn(finished):
-    trajectories = episodes(finished / "episodes")
+    parts = recordings(finished / "episodes")
+    trajectories = [episode for part in parts for episode in read_trajectories(part)]
     assert trajectories
     for episode in trajectories:
         assert [record.turn for record in episode] == list(range(len(episode)))
@@ -38,9 +35,8 @@ def test_a_recorded_episode_spans_updates_and_holds_every_turn(finished):
     assert first.image.shape[2] == 3
     assert first.messages[-1]["content"]
     assert first.reply != ""
-    header = json.loads((recordings(finished / "episodes")[0] / "run.json").read_text())
-    run = json.loads((finished / "run.json").read_text())
-    assert header["environments"] == run["environments"]
+    header = json.loads((parts[0] / "run.json").read_text())
+    assert header["environments"] == json.loads((finished / "run.json").read_text())["environments"]
     assert (header["split"], header["policy"]["max_new_tokens"]) == ("train", 9)
 
 

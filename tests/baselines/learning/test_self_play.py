@@ -114,8 +114,7 @@ def test_an_opponent_of_the_pool_answers_with_the_weights_that_it_had(tmp_path):
 
 
 def test_a_fixed_player_holds_one_seat_and_its_turns_are_no_data(tmp_path):
-    games = make(tmp_path, past=0, fixed=1, players="oracle").games
-    played = games.play(1, 20)
+    played = make(tmp_path, past=0, fixed=1, players="oracle").games.play(1, 20)
     assert len({trajectory[0].episode for trajectory in played}) == len(played)
     assert {trajectory[0].part for trajectory in played} == {"fixed, seat 0", "fixed, seat 1"}
     lost = [trajectory[-1].reward for trajectory in played]
@@ -168,8 +167,7 @@ def test_the_advantage_of_a_lost_game_is_negative_in_every_turn_of_the_loser_alo
 
 
 def test_the_pool_keeps_its_first_and_its_newest_members_and_files_of_checkpoints(tmp_path):
-    made = make(tmp_path, every=2, size=3)
-    pool = made.pool
+    pool = make(tmp_path, every=2, size=3).pool
     names = []
     for update in range(1, 14):
         pool.see(update)
@@ -222,8 +220,7 @@ def test_what_does_not_go_together_is_one_clear_line(tmp_path, changes, line):
 RUN = {
     **SETTINGS, "env": "vlgym/Nim-v0", "num_envs": 2, "rollout_steps": 2, "minibatch": 4,
     "epochs": 1, "updates": 3, "value_warmup": 1, "max_new_tokens": 3, "lr": 1e-2, "final_lr": 1.0,
-    "save_every": 1,
-    "pool": PoolOptions(past=0.5, fixed=0.2, every=1, size=2, rating_games=1),
+    "save_every": 1, "pool": PoolOptions(past=0.5, fixed=0.2, every=1, size=2, rating_games=1),
 }  # fmt: skip
 
 

@@ -75,8 +75,7 @@ def test_settings_in_the_newer_single_file_are_exported_as_files(folder, tmp_pat
     (folder / "preprocessor_config.json").unlink()
     nested = {"processor_class": "Qwen2_5_VLProcessor", "image_processor": settings | {"max_pixels": 28 * 28 * 50}}
     (folder / "processor_config.json").write_text(json.dumps(nested))
-    family = load_family(str(folder), image_tokens=9)
-    out = export_merged(family, tmp_path / "out")
+    out = export_merged(load_family(str(folder), image_tokens=9), tmp_path / "out")
     assert "image_processor" not in json.loads((out / "processor_config.json").read_text())
     assert load_family(str(out)).pixels == (56 * 56, 28 * 28 * 9)
 

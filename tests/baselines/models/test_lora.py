@@ -146,8 +146,7 @@ def test_the_merged_copy_samples_and_scores_as_base_and_adapters_do(name, model_
 
 
 def peft_model(base, folder):
-    model = AutoModelForImageTextToText.from_pretrained(base).eval()
-    return PeftModel.from_pretrained(model, folder)
+    return PeftModel.from_pretrained(AutoModelForImageTextToText.from_pretrained(base).eval(), folder)
 
 
 @pytest.mark.parametrize("name", [pytest.param("qwen2_vl", marks=pytest.mark.exhaustive), "qwen3_vl"])
@@ -155,8 +154,7 @@ def test_peft_loads_exported_adapters_and_computes_what_we_compute(name, model_f
     base = str(model_folder(name))
     family = learnt(load_family(base), alpha=6.0)
     before = scores(load_family(base))
-    folder = export_adapter(family, tmp_path / "adapter", base)
-    adapted = peft_model(base, folder)
+    adapted = peft_model(base, export_adapter(family, tmp_path / "adapter", base))
     assert adapted.peft_config["default"].base_model_name_or_path == base
     ours = scores(family)
     theirs = family.twin({})

@@ -90,14 +90,8 @@ def spoilt(number):
     ("change", "words"),
     [
         (cut(WEIGHTS, 3000), "the model cannot be loaded"),
-        (
-            rewrite(lambda _: {"a": torch.zeros(3)}),
-            "incomplete, or of another.*: lm_head.weight and 69 more",
-        ),
-        (
-            rewrite(lambda x: {k: x[k] for k in x if k != UP}),
-            r"another model.*\.layers\.0\.mlp\.up_proj\.weight\.",
-        ),
+        (rewrite(lambda _: {"a": torch.zeros(3)}), "incomplete, or of another.*: lm_head.weight and 69 more"),
+        (rewrite(lambda x: {k: x[k] for k in x if k != UP}), r"another model.*\.layers\.0\.mlp\.up_proj\.weight\."),
         (rewrite(lambda x: x | {UP: torch.zeros(3, 3)}), r"another model.*\.layers\.0\.mlp\.up_proj"),
         (lambda folder: (folder / "config.json").unlink(), "no config.json.* Choose tiny"),
         (put("config.json", "{hello"), "not a valid JSON file"),
@@ -146,16 +140,12 @@ def unchecked(change):
         (cut(ADAPTER_WEIGHTS, 100), "adapter"),
         (unchecked(say(CONFIG, megatron_config={"x": 1}, megatron_core="strangers")), "only plain LoRA is read"),
         (unchecked(say(CONFIG, peft_type="PROMPT_TUNING")), "only plain LoRA is read"),
-        (
-            unchecked(rewrite(lambda x: {k: v * math.nan for k, v in x.items()}, ADAPTER_WEIGHTS)),
-            rf"\({ADAPTER_WEIGHTS}: \S+ holds NaN or infinity",
-        ),
-        (
-            unchecked(pickled(ADAPTER_WEIGHTS, "adapter_model.bin")),
-            rf"{ADAPTER_WEIGHTS} is missing\. Save .* as safetensors",
-        ),
+        (unchecked(rewrite(lambda x: {k: v * math.nan for k, v in x.items()}, ADAPTER_WEIGHTS)),
+         rf"\({ADAPTER_WEIGHTS}: \S+ holds NaN or infinity"),
+        (unchecked(pickled(ADAPTER_WEIGHTS, "adapter_model.bin")),
+         rf"{ADAPTER_WEIGHTS} is missing\. Save .* as safetensors"),
     ],
-)
+)  # fmt: skip
 def test_damaged_and_foreign_adapters_are_refused_before_peft_reads_them(
     model_folder, tmp_path, monkeypatch, change, words
 ):

@@ -28,10 +28,8 @@ def published(tmp_path_factory):
     ids = tokenizer.convert_tokens_to_ids
     config = tf.LlamaConfig(
         vocab_size=len(tokenizer), hidden_size=96, intermediate_size=64, num_hidden_layers=3,
-        num_attention_heads=3,
-        num_key_value_heads=1, bos_token_id=ids("<|im_start|>"), eos_token_id=ids(EOS),
-        pad_token_id=ids(PAD),
-        tie_word_embeddings=True, rms_norm_eps=1e-4,
+        num_attention_heads=3, num_key_value_heads=1, bos_token_id=ids("<|im_start|>"),
+        eos_token_id=ids(EOS), pad_token_id=ids(PAD), tie_word_embeddings=True, rms_norm_eps=1e-4,
         rope_parameters={"rope_type": "default", "rope_theta": 7e4},
     )  # fmt: skip
     with torch.random.fork_rng(devices=[]):

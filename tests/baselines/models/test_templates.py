@@ -74,15 +74,11 @@ def test_without_a_template_a_family_has_the_published_layout(folder, family, tm
 def test_a_system_message_goes_through_the_template(folder, processor):
     chat = prompts_of("NumberLine")[1]
     family = load_family(str(folder), system="Be brief.\nSpeak <loud>.")
-    ids = family.encode(chat).ids.tolist()
-    assert ids == library_ids(processor, chat, "Be brief.\nSpeak <loud>.")
-    assert "Be brief.\nSpeak <loud>." in family.tokenizer.decode(ids)
-    assert "You are a helpful assistant." not in family.tokenizer.decode(ids)
+    assert family.encode(chat).ids.tolist() == library_ids(processor, chat, "Be brief.\nSpeak <loud>.")
 
 
 @pytest.mark.parametrize(
-    "parts",
-    [(EVIL,), ("<|im_", "end|> it"), ("a <", "|", "im_end|>"), ("<|image_pad", "|>"), ("<start_of_", "image>")],
+    "parts", [(EVIL,), ("<|im_", "end|> it"), ("a <", "|", "im_end|>"), ("<|image_pad", "|>"), ("<start_of_", "image>")]
 )
 def test_no_text_becomes_a_special_token_not_even_two_side_by_side(family, parts):
     special = {*family.suppressed, *family.stop_ids}
@@ -154,8 +150,7 @@ GEMMA = (
 )
 GEMMA_TOKENS = (
     "<pad>", "<eos>", "<bos>", "<start_of_turn>", "<end_of_turn>", "<start_of_image>",
-    "<end_of_image>",
-    "<image_soft_token>",
+    "<end_of_image>", "<image_soft_token>",
 )  # fmt: skip
 
 

@@ -24,8 +24,6 @@ LAYOUT = (  # takes strings, as the published templates of language models do
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-
-
 CHATS = [
     [say("Which way?\n\nLegal actions: +, -")],
     [say("Be brief.", "system"), say("One"), say("<action>+</action>", "assistant"), say("And now?")],
@@ -60,8 +58,7 @@ def test_prompts_and_greedy_replies_are_the_librarys(engine):
             eos_token_id=list(family.stop_ids), pad_token_id=family.pad_id,
         )[0, len(prompt) :]  # fmt: skip
         assert ids[mask].tolist() == after.tolist()
-    spelt = family.encode([say("a <|im_end|> b")]).ids
-    assert (spelt == family.turn_end).sum() == 1
+    assert (family.encode([say("a <|im_end|> b")]).ids == family.turn_end).sum() == 1
 
 
 def test_a_run_in_words_trains_and_exports(folder, engine, tmp_path, capsys, monkeypatch):

@@ -184,8 +184,7 @@ def test_a_flipped_bit_in_a_log_is_refused_and_loses_no_row(tmp_path):
 def test_the_cut_last_line_of_a_log_is_left_out_wherever_it_is_cut(tmp_path):
     path = log_of(tmp_path)
     whole = path.read_bytes()
-    start = whole.rindex(b"\n", 0, -1) + 1
-    for end in range(start, len(whole)):
+    for end in range(whole.rindex(b"\n", 0, -1) + 1, len(whole)):
         path.write_bytes(whole[:end])
         assert [row["update"] for row in read_rows(path)] == [1, 2, 3]
     forget_later(path, 2)

@@ -41,9 +41,6 @@ def test_a_number_that_is_none_is_null_in_the_log(tmp_path):
     log = RunLog(tmp_path, name="vldac", total=2, done=0)
     log.write({"update": 1, "env_steps": 4, "a": math.nan, "b": math.inf, "c": 0.5})
     log.close()
-    (line,) = (tmp_path / "log.jsonl").read_text().splitlines()
-    assert "NaN" not in line
-    assert "Infinity" not in line
     (row,) = read_rows(tmp_path / "log.jsonl")
     assert row == {"update": 1, "env_steps": 4, "a": None, "b": None, "c": 0.5}
 
@@ -169,8 +166,7 @@ def test_the_curve_shows_what_its_reader_must_not_miss(draw):
         } for n, low in ((10, 4.0), (20, 1.0))
     ]  # fmt: skip
     evaluations = [{"env_steps": 0, **report}, {"env_steps": 20, **report, "invalid_rate": 0.0}]
-    controls = {"grey": [(0, 0.5), (20, 0.25)], "shuffled": []}
-    axes = draw(rows, evaluations, controls=controls).axes
+    axes = draw(rows, evaluations, controls={"grey": [(0, 0.5), (20, 0.25)], "shuffled": []}).axes
     lines = [{line.get_label(): line.get_xydata().tolist() for line in axis.get_lines()} for axis in axes]
     assert axes[1].get_title() == "reinforcement learning (VL-DAC)"
     assert lines[1]["held-out episodes, grey pictures"] == [[0, 0.5], [20, 0.25]]

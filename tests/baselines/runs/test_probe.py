@@ -52,10 +52,7 @@ def test_rows_are_halved_until_a_pass_of_the_longest_fits(engine, prompts, eight
     assert probe(engine, longest, weights, tokens, 4).passes == tokens
 
 
-def test_a_row_too_large_and_another_error_are_not_halved_away(engine, prompts, eight_gib, monkeypatch):
-    monkeypatch.setitem(globals(), "ROW", 2**40)
-    with pytest.raises(torch.OutOfMemoryError):
-        probe(engine, prompts[0], [], Passes(4), 4)
+def test_another_error_is_not_halved_away(engine, prompts, monkeypatch):
     monkeypatch.setattr(engine, "score_states", lambda *args, **options: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         probe(engine, prompts[0], [], Passes(4), 4)
@@ -64,8 +61,7 @@ def test_a_row_too_large_and_another_error_are_not_halved_away(engine, prompts, 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's limits")
 def test_what_does_not_fit_into_the_free_memory_of_the_host_fails_in_the_block_alone(monkeypatch):
     sizes = distributed.read_sizes
-    little = lambda path: {**sizes(path), "MemAvailable": 2**29}  # noqa: E731
-    monkeypatch.setattr(distributed, "read_sizes", little)
+    monkeypatch.setattr(distributed, "read_sizes", lambda path: {**sizes(path), "MemAvailable": 2**29})
     with distributed.host_limit(torch.device("cpu")):
         torch.empty(2**28, dtype=torch.uint8)
     with (
@@ -126,8 +122,7 @@ def test_a_published_model_trains_from_one_line_with_the_rows_that_fit_and_the_s
         reports = json.loads((out / "evaluation.json").read_text())
         assert [report["episodes"] for report in reports] == played
     capsys.readouterr()
-    again = vldac.train(vldac.Config(out=run.out, resume=True, updates=2))
-    assert again.config.micro_batch == 6
+    assert vldac.train(vldac.Config(out=run.out, resume=True, updates=2)).config.micro_batch == 6
     assert capsys.readouterr().out.split(" a pass")[0] == probed  # replies of the same limit
     request.getfixturevalue("monkeypatch").setitem(globals(), "ROW", 2**40)
     words = r"^Out of memory \(CUDA out of memory[^\n]*\): one row does not fit"

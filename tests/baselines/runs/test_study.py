@@ -14,6 +14,7 @@ from stage import ENV
 from baselines import sft
 from baselines.learning import command
 from baselines.learning.warm_start import WarmConfig
+from baselines.models.folders import TrainedLimits, read_limits
 from baselines.runs.folder import check_same, write_record
 from baselines.studies import arms, processes, report, sets, study
 from baselines.studies.processes import Runs
@@ -204,12 +205,15 @@ def test_unknown_studies_and_bad_numbers_are_refused(tmp_path, options, words):
         study.run_study(study.Config(**{"name": "algorithms", "out": tmp_path, **options}))
 
 
-def test_a_warm_start_alone_writes_down_how_it_was_made(tmp_path):
+def test_a_warm_start_alone_writes_down_how_it_was_made_and_its_limits(tmp_path):
+    options = {"env": ENV, "image_tokens": 4, "env_kwargs": ("parser=json",), "threads": 1}
     warm = WarmConfig(steps=1, samples=32, batch=4, val_episodes=2)
-    report = sft.run(sft.Config(env=ENV, out=tmp_path / "warm", image_tokens=4, threads=1, warm=warm))
+    report = sft.run(sft.Config(**options, out=tmp_path / "warm", warm=warm))
+    assert read_limits(str(tmp_path / "warm")) == TrainedLimits(report.max_new_tokens, 4)
+    assert report.longest_reply > 9  # tokens of the longest one with tags
     text = (tmp_path / "warm" / "warm.json").read_text()
     record = json.loads(text)
-    assert record["environments"][ENV]["parser"] == "auto"
+    assert record["environments"][ENV]["parser"] == "json"
     assert record["policy"]["max_new_tokens"] == report.max_new_tokens > 0
     assert (record["config"]["warm"]["steps"], record["report"]["steps"]) == (1, 1)
     assert {"torch", "vlgym-cards"} <= record["versions"].keys()
@@ -277,8 +281,7 @@ def test_the_study_begins_runs_reports_and_goes_on_with_what_is_missing(tmp_path
     calls = []
 
     def call(self, arguments, log):
-        module = importlib.import_module(arguments[0])
-        config = command.parse(module.Config, "", arguments[1:])
+        config = command.parse(importlib.import_module(arguments[0]).Config, "", arguments[1:])
         calls.append(config)
         model = config.out if arguments[0] == "baselines.sft" else config.out / "model"
         model.mkdir(parents=True)

@@ -13,7 +13,6 @@ from dataclasses import replace
 import pytest
 import torch
 from bandit import LONG, on_stage
-from safetensors.torch import load_file
 from stage import ENV, FINISHED, assert_same_end, roll_out, rows_of
 
 from baselines import vldac
@@ -39,25 +38,20 @@ def test_three_updates_equal_two_then_ctrl_c_then_resume_bit_for_bit(finished, t
         patch.setattr(RunLog, "write", write_and_interrupt)
         vldac.train(replace(FINISHED, out=out))
     assert f"--resume --out {out}" in capsys.readouterr().out.replace("\n", "")
-    newest = checkpoints(out / "checkpoints")[-1]
-    assert newest.name == "update-000002"
+    assert checkpoints(out / "checkpoints")[-1].name == "update-000002"
     vldac.train(vldac.Config(out=out, resume=True))
     assert_same_end(finished, out)
-    names = load_file(checkpoints(out / "checkpoints")[-1] / "tensors.safetensors").keys()
-    assert any(name.startswith("optimizer.policy.") for name in names)
 
 
 def test_a_run_leaves_its_record_log_curve_evaluations_and_model(finished):
     record = json.loads((finished / "run.json").read_text())
-    assert record["config"]["lr"] > 0
     assert record["config"]["model"] == "tiny"
     assert {"spec_hash", "prompt_hash", "parser"} <= record["environments"][ENV].keys()
-    assert {"torch", "transformers", "vlgym"} <= record["versions"].keys()
     assert "null" not in (finished / "run.json").read_text()  # what has a value is resolved, what has none is left out
     described = record["environments"][ENV]
     assert {"max_turns": 3, "parser": "auto-v1"}.items() <= described["arguments"].items()
     assert (described["history"], described["distribution"]) == ({"turns": 0, "images": 1}, "vlgym-cards")
-    assert {"vlgym-cards", "pillow"} <= record["versions"].keys()
+    assert {"torch", "transformers", "vlgym", "vlgym-cards", "pillow"} <= record["versions"].keys()
     policy = {"temperature": 1.0, "seed": 1, "image_tokens": 4, "dtype": "float32", "device": "cpu"}
     assert policy.items() <= record["policy"].items()
     state = json.loads((checkpoints(finished / "checkpoints")[-1] / "state.json").read_text())
@@ -65,7 +59,6 @@ def test_a_run_leaves_its_record_log_curve_evaluations_and_model(finished):
     assert record["episodes"]["held_out"] == {"split": "test", "first": 0, "end": 1, "sampler_seed": 0}
     assert record["config"]["out"] == str(finished)
     assert (finished / "curve.png").read_bytes().startswith(b"\x89PNG")
-    assert list((finished / "tensorboard").glob("events*"))
     evaluations = json.loads((finished / "evaluation.json").read_text())
     assert [(e["update"], e["split"], e["episodes"]) for e in evaluations] == [(0, "test", 1), (3, "test", 1)]
     assert type(load_family(str(finished / "model"))).__name__ == "TinyQwen2VL"
@@ -99,8 +92,7 @@ def test_resuming_nothing_or_with_another_environment_or_option_is_refused(finis
 
 
 def test_a_run_whose_prompts_have_changed_is_not_mixed_with_new_ones(finished, tmp_path):
-    copy = tmp_path / "copy"
-    shutil.copytree(finished, copy)
+    copy = shutil.copytree(finished, tmp_path / "copy")
     record = json.loads((copy / "run.json").read_text())
     record["environments"][ENV]["prompt_hash"] = "0" * 16
     write_record(copy / "run.json", record)
@@ -113,9 +105,8 @@ def test_a_run_whose_prompts_have_changed_is_not_mixed_with_new_ones(finished, t
 )
 def test_help_names_the_usual_options_help_all_every_one(monkeypatch, capsys, option, fewest, most, named):
     monkeypatch.setattr(sys, "argv", ["vldac", option])
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit, match=r"^0$"):
         command.main(vldac.Config, vldac.train, vldac.__doc__)
-    assert ended.value.code == 0
     options = r"^(?:  |.* )(--[a-z][a-z.-]+)(?:, --no|[ \n]+[{A-Z])"
     flags = {*re.findall(options, capsys.readouterr().out, re.MULTILINE)}
     assert fewest <= len(flags) <= most
@@ -163,8 +154,7 @@ def test_a_stop_in_the_warm_start_begins_it_again_and_one_in_the_first_evaluatio
 
 
 def test_a_finished_run_is_resumed_without_a_change_and_then_with_one(finished, tmp_path, capsys):
-    out, exported = tmp_path / "a copy", tmp_path / "exported"
-    shutil.copytree(finished, out)
+    out, exported = shutil.copytree(finished, tmp_path / "a copy"), tmp_path / "exported"
     capsys.readouterr()
     vldac.train(vldac.Config(out=out, resume=True))
     assert "all 3 updates have been made" in capsys.readouterr().out.replace("\n", " ")
@@ -179,9 +169,8 @@ def test_a_finished_run_is_resumed_without_a_change_and_then_with_one(finished, 
 
 def test_ctrl_c_ends_a_command_without_a_traceback(monkeypatch):
     monkeypatch.setattr("sys.argv", ["vldac"])
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit, match=r"^130$"):
         command.main(vldac.Config, stop, "")
-    assert ended.value.code == 130
 
 
 def test_giving_a_list_option_again_adds():

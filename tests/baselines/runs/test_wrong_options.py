@@ -52,8 +52,7 @@ def test_wrong_values_are_refused_before_any_work(command, tmp_path, monkeypatch
     monkeypatch.setattr(run_module, "load_family", begin)
     monkeypatch.setattr(module, "load_family", begin, raising=False)
     monkeypatch.setattr(study.Runs, "call", begin)
-    needed = {"studies.study": {"name": "algorithms"}}.get(command, {})
-    plain = module.Config(**needed)
+    plain = module.Config(**{"studies.study": {"name": "algorithms"}}.get(command, {}))
     if command in ("vldac", "sft"):
         plain = replace(plain, out=Path("run"))
     run = next(getattr(module, name) for name in ("train", "run", "run_study") if hasattr(module, name))
