@@ -7,7 +7,9 @@ import os
 import resource
 import signal
 import socket
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -18,6 +20,7 @@ import pytest
 import torch
 from bandit import CUT, LONG, SETTINGS, on_stage
 from safetensors.torch import load_file, save_file
+from sources import ROOT
 from stage import SMALL, assert_same_end, rewind, roll_out
 
 from baselines import archer, vldac
@@ -218,6 +221,30 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(finished
     assert list((rewound / "checkpoints").iterdir()) == [saved]
     go_on(rewound)
     assert_same_end(finished, rewound)
+
+
+OPTIONS = """
+    --env vlgym/NumberLine-v0 --env-kwargs max_turns=3 --updates 3 --num-envs 2 --rollout-steps 2
+    --minibatch 2 --epochs 1 --value-warmup 1 --final-lr 1.0 --image-tokens 4 --max-new-tokens 9
+    --eval-episodes 1 --no-eval-controls --save-every 1 --record-every 1 --threads 1
+    --warm.steps 1 --warm.samples 16 --warm.batch 8 --warm.val-episodes 1
+"""  # of FINISHED
+
+
+@pytest.mark.exhaustive  # the worst moments are above
+def test_a_command_that_is_killed_goes_on_in_another_process(finished, tmp_path):
+    """The process is fresh and the moment is any."""
+    out = tmp_path / "killed"
+    command = [sys.executable, "-m", "baselines.vldac", *OPTIONS.split(), "--out", str(out)]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    while not (out / "checkpoints" / "update-000001").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (out / "model").exists()
+    go_on(out)
+    assert_same_end(finished, out)
 
 
 def test_a_broken_off_episode_bootstraps_with_the_value_of_its_last_state():
