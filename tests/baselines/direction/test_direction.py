@@ -321,7 +321,7 @@ def test_the_value_head_moves_the_model_only_where_it_is_asked_to():
 def test_rl4vlms_gradients_weigh_the_thoughts_and_reach_the_model_from_the_value_head():
     weight = 0.25
     update = watched_update(
-        rl4vlm, thought_weight=weight, kl_coef=0.3, clip=0.05, epochs=2, minibatch=8, micro_tokens=100
+        rl4vlm, thought_weight=weight, kl_coef=0.3, clip=0.5, epochs=2, minibatch=8, micro_tokens=100
     )
     learner, samples = update.learner, update.batch.samples
     first = torch.tensor(update.rows["policy"][0])
