@@ -104,7 +104,6 @@ def test_a_familys_list_and_a_card_say_what_is_original(monkeypatch: pytest.Monk
     assert "180" not in printed  # another id's limit
 
 
-@pytest.mark.exhaustive  # imports every environment
 def test_no_card_tells_another_ids_limits() -> None:
     for spec in get_registry().specs.values():
         docstring = list_cmd._read_docstring(spec) if spec.id.startswith("vlgym/") else ""

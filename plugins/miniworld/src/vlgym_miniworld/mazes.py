@@ -16,9 +16,9 @@ class Maze(BoxTask):
 
     It has 8 x 8 cells (Maze), 2 x 2 (MazeS2) or 3 x 3 (MazeS3, MazeS3Fast).
 
-    Goal: come near the red box (centres closer than 1.15 m; Fast: 1.74 m).
+    Goal: come near the red box (centres closer than both radii + 1.1 times the longest move).
     Observation: the robot's camera, 60 degrees of vertical view.
-    Actions: turn left, turn right (15 degrees; Fast: 45), move forward (0.15 m; Fast: 0.7 m).
+    Actions: turn left, turn right, move forward, by the degrees and metres that the text states.
     Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
     Endings: terminated on reaching the box; truncated after `max_turns` turns.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.

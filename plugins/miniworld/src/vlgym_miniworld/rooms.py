@@ -24,9 +24,9 @@ class Hallway(BoxTask):
 class OneRoom(BoxTask):
     """A square room with a red box: 10 m wide (OneRoom) or 6 m (OneRoomS6, OneRoomS6Fast).
 
-    Goal: come near the red box (centres closer than 1.15 m; Fast: 1.74 m).
+    Goal: come near the red box (centres closer than both radii + 1.1 times the longest move).
     Observation: the robot's camera, 60 degrees of vertical view; the box may be behind it.
-    Actions: turn left, turn right (15 degrees; Fast: 45), move forward (0.15 m; Fast: 0.7 m).
+    Actions: turn left, turn right, move forward, by the degrees and metres that the text states.
     Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
     Endings: terminated on reaching the box; truncated after `max_turns` turns.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
